@@ -140,7 +140,7 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'a restore passes over journal entries that were committed late',
     file: 'server/src/backup/restore.ts',
-    edits: [{ find: 'header.created_at - LATE_COMMITS', put: 'header.created_at' }],
+    edits: [{ find: 'header.created_at - MAX_COMMIT_DELAY', put: 'header.created_at' }],
     tests: [`${SERVER_TESTS}/backup/*.test.ts`],
   },
   {
@@ -203,7 +203,9 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'a use of a key during a flush is lost',
     file: 'server/src/api-keys/last-used.ts',
-    edits: [{ find: 'if (noted.get(id)?.at === at) noted.delete(id)', put: 'noted.delete(id)' }],
+    edits: [
+      { find: 'if (latestUses.get(id)?.at === at) latestUses.delete(id)', put: 'latestUses.delete(id)' },
+    ],
     tests: [`${SERVER_TESTS}/flows/*key*.test.ts`],
   },
   {

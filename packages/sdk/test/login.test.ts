@@ -181,7 +181,7 @@ async function logIn(t: TestContext, web: WebServer, machine: Machine, args: str
 async function decide(web: WebServer, output: string, decision: 'approved' | 'denied'): Promise<void> {
   const { deviceAuthorizations, magicLinks } = web.server.services
   const { searchParams } = new URL(/http\S+ticket=\S+/.exec(output)![0])
-  const authorization = await deviceAuthorizations.ofLink(
+  const authorization = await deviceAuthorizations.findByLink(
     searchParams.get('ticket')!,
     searchParams.get('user_code')!,
   )

@@ -52,7 +52,7 @@ export interface AgentTokens {
    * Exchanges a key for an agent token. One read, no write.
    *
    * @param audience a registered app's audience, or undefined for the hub
-   * @throws KeywayError as `ApiKeys.authenticate`, and `invalid_request` (audience), `rate_limited`
+   * @throws KeywayError as `ApiKeys.authenticate` does, and `invalid_request` (audience), `rate_limited`
    */
   exchange(
     key: string,
@@ -77,7 +77,7 @@ export function createAgentTokens(deps: {
   clock: Clock
   meter: Meter
   publicUrl: string
-  /** Successful exchanges of one key on this node. */
+  /** How many successful exchanges one key may have on this node. */
   exchangeLimits: readonly RateWindow[]
 }): AgentTokens {
   const { storage, apiKeys, limiter, jwt, clock, meter, publicUrl } = deps
@@ -130,7 +130,7 @@ export function createAgentTokens(deps: {
   }
 
   /**
-   * The algorithm that signs tokens for this audience; null for an unknown one. The hub's own is known without a read.
+   * The algorithm that signs tokens for this audience; null for an unknown audience. For the hub no read is needed.
    */
   async function algOf(audience: string | undefined): Promise<SigningAlg | null> {
     if (audience === undefined || isHub(audience)) return DEFAULT_ALG
@@ -172,10 +172,10 @@ function agentTokenTimes(keyExpiresAt: Instant | null, now: Instant): AgentToken
 
 /** @throws KeywayError `insufficient_scope` */
 function assertScopesAllowed(requested: readonly string[], keyScopes: Scopes, forHub: boolean): void {
-  const missing = requested.find(scope => !allows(keyScopes, scope))
-  if (missing !== undefined) {
-    const detail = `This API key lacks the scope ${missing}. Ask for scopes that it has.`
-    throw new KeywayError('insufficient_scope', detail, { scope: missing })
+  const missingScope = requested.find(scope => !allows(keyScopes, scope))
+  if (missingScope !== undefined) {
+    const detail = `This API key lacks the scope ${missingScope}. Ask for scopes that it has.`
+    throw new KeywayError('insufficient_scope', detail, { scope: missingScope })
   }
   if (forHub && !requested.includes(CONNECT_SCOPE)) {
     const detail = `A token for the hub needs the scope ${CONNECT_SCOPE}. Ask for it too, or name another audience.`

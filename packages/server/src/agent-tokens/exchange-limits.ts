@@ -20,9 +20,9 @@ export interface ExchangeLimits {
  * Limits how often one key may be exchanged on this node, in sliding windows. The counts are per node and in memory:
  * they protect a node from one misbehaving client and need not be exact across nodes.
  *
- * There are two generations of counts: current and previous. A key moves to the current one when it is used. When the
- * longest window has passed, or the current one holds half of the maximum, it becomes the previous one, and keys that
- * were only in the old previous generation are evicted.
+ * There are two generations of counts, current and previous. A key moves to the current generation when it is used.
+ * When the longest window has passed, or the current generation has half of the maximum number of keys, it becomes the
+ * previous generation, and keys that were only in the old previous generation are evicted.
  */
 export function createExchangeLimits({
   clock,
@@ -64,9 +64,9 @@ export function createExchangeLimits({
   }
 
   function rotate(now: Instant): void {
-    const emptied = previous
+    const nextCurrent = previous
     previous = current
-    current = emptied
+    current = nextCurrent
     current.clear()
     currentSince = now
   }

@@ -3,30 +3,32 @@ import type { Instant } from '../clock.ts'
 /** Slots per window, so that memory per key does not depend on the limit. */
 const SLOTS = 12
 /** Maximum number of slots that count at once: those that began within the window, and the one before them. */
-const RING = SLOTS + 1
+const RING_SIZE = SLOTS + 1
 /**
- * Array elements of a window before its slots: total, index of the oldest slot, number of slots, start of the newest.
+ * The array elements of a window before its slots: total count, index of the oldest slot, number of slots in use, and
+ * the instant at which the newest slot began.
  */
 const TOTAL = 0
-const HEAD = 1
-const USED = 2
-const BEGAN = 3
-const HEADER = 4
-/** Array elements per slot: its latest entry, its count. */
-const WIDTH = 2
-const WINDOW_WIDTH = HEADER + RING * WIDTH
+const OLDEST_SLOT = 1
+const SLOT_COUNT = 2
+const NEWEST_START = 3
+const HEADER_WIDTH = 4
+/** Array elements of a slot: the instant of its latest entry, and its count. */
+const SLOT_WIDTH = 2
+const WINDOW_WIDTH = HEADER_WIDTH + RING_SIZE * SLOT_WIDTH
 /** Array elements of a record before its windows: the hash of its key. */
-const HASH = 2
-/** Length of the end of a UUID version 7 that holds 62 random bits; hashing the rest too would cost as much again. */
+const HASH_WIDTH = 2
+/** The last 18 characters of a UUID version 7 hold 62 random bits; hashing all 36 would take twice as long. */
 const RANDOM_SUFFIX_LENGTH = 18
 
 /**
- * Sliding-window counters of up to `capacity` keys, for windows of the given lengths (ms), in one typed array: objects,
- * lists and a map of strings cost far more than the counting, in cache misses and garbage collection.
+ * Sliding-window counters of up to `capacity` keys, for windows of the given lengths (ms), in one typed array: with
+ * objects, lists and a map of strings, cache misses and garbage collection would cost far more than the counting.
  *
- * Slots are 1/12 of the window. A slot counts until its latest entry leaves the window: never more than the limit
- * passes in any window, and a caller waits at most one slot longer than necessary. A key is identified by a 64-bit
- * hash of its id; ids are random and made by this service, so a collision among 50,000 keys has a chance below 1e-9.
+ * A slot lasts 1/12 of the window, and counts until its latest entry leaves the window. So a limit on these counts is
+ * never exceeded in any window, and a caller waits at most one slot longer than necessary. A key is identified by a
+ * 64-bit hash of its id; ids are random and made by this service, so a collision among 50,000 keys has a chance below
+ * 1e-9.
  *
  * Instants are kept modulo 2^32 ms, so a record must not be read more than 24 days after it was last written.
  */
@@ -34,9 +36,9 @@ export class KeyCounts {
   readonly #lengths: readonly number[]
   readonly #capacity: number
   readonly #width: number
-  /** Empty until the first key needs it. */
+  /** Empty until the first key is inserted. */
   #records = new Int32Array(0)
-  /** Open addressing with linear probing, at most half full: record numbers from 1, 0 where empty. */
+  /** A hash table with linear probing, at most half full. An element is a record number from 1, or 0 if it is empty. */
   #table = new Int32Array(1)
   #mask = 0
   #inserted = 0
@@ -48,7 +50,7 @@ export class KeyCounts {
   constructor(lengths: readonly number[], capacity: number) {
     this.#lengths = lengths
     this.#capacity = capacity
-    this.#width = HASH + lengths.length * WINDOW_WIDTH
+    this.#width = HASH_WIDTH + lengths.length * WINDOW_WIDTH
   }
 
   /** Keys with a record that was not moved to the next generation. */
@@ -78,10 +80,10 @@ export class KeyCounts {
     this.#hash(keyId)
     const record = this.#inserted * this.#width
     const tableIndex = this.#tableIndex()
-    const earlier = previous.find(keyId)
-    if (earlier < 0) this.#records.fill(0, record, record + this.#width)
+    const previousRecord = previous.find(keyId)
+    if (previousRecord < 0) this.#records.fill(0, record, record + this.#width)
     else {
-      this.#records.set(previous.#records.subarray(earlier, earlier + this.#width), record)
+      this.#records.set(previous.#records.subarray(previousRecord, previousRecord + this.#width), record)
       previous.#moved++
     }
     this.#records[record] = this.#low
@@ -99,43 +101,46 @@ export class KeyCounts {
 
   /** Number of entries in the window now. */
   count(record: number, index: number, now: Instant): number {
-    const numbers = this.#records
-    const window = record + HASH + index * WINDOW_WIDTH
-    while (numbers[window + USED]! > 0 && this.oldestAge(record, index, now) >= this.#lengths[index]!) {
-      const head = numbers[window + HEAD]!
-      numbers[window + TOTAL]! -= numbers[window + HEADER + head * WIDTH + 1]!
-      numbers[window + HEAD] = head === RING - 1 ? 0 : head + 1
-      numbers[window + USED]!--
+    const records = this.#records
+    const window = record + HASH_WIDTH + index * WINDOW_WIDTH
+    while (records[window + SLOT_COUNT]! > 0 && this.oldestAge(record, index, now) >= this.#lengths[index]!) {
+      const oldestSlot = records[window + OLDEST_SLOT]!
+      records[window + TOTAL]! -= records[window + HEADER_WIDTH + oldestSlot * SLOT_WIDTH + 1]!
+      records[window + OLDEST_SLOT] = oldestSlot === RING_SIZE - 1 ? 0 : oldestSlot + 1
+      records[window + SLOT_COUNT]!--
     }
-    return numbers[window + TOTAL]!
+    return records[window + TOTAL]!
   }
 
   /** Age (ms) of the oldest slot's latest entry. The window must have entries. */
   oldestAge(record: number, index: number, now: Instant): number {
-    const window = record + HASH + index * WINDOW_WIDTH
-    return elapsedSince(this.#records[window + HEADER + this.#records[window + HEAD]! * WIDTH]!, now)
+    const window = record + HASH_WIDTH + index * WINDOW_WIDTH
+    return elapsedSince(
+      this.#records[window + HEADER_WIDTH + this.#records[window + OLDEST_SLOT]! * SLOT_WIDTH]!,
+      now,
+    )
   }
 
   /** Counts one more entry. Must follow a call of `count`, which frees a slot. */
   add(record: number, index: number, now: Instant): void {
-    const numbers = this.#records
-    const window = record + HASH + index * WINDOW_WIDTH
-    const usedSlots = numbers[window + USED]!
-    numbers[window + TOTAL]!++
+    const records = this.#records
+    const window = record + HASH_WIDTH + index * WINDOW_WIDTH
+    const usedSlots = records[window + SLOT_COUNT]!
+    records[window + TOTAL]!++
     const isNewest =
-      usedSlots > 0 && elapsedSince(numbers[window + BEGAN]!, now) < this.#lengths[index]! / SLOTS
-    const position = numbers[window + HEAD]! + usedSlots - (isNewest ? 1 : 0)
-    const slot = window + HEADER + (position < RING ? position : position - RING) * WIDTH
+      usedSlots > 0 && elapsedSince(records[window + NEWEST_START]!, now) < this.#lengths[index]! / SLOTS
+    const position = records[window + OLDEST_SLOT]! + usedSlots - (isNewest ? 1 : 0)
+    const slot = window + HEADER_WIDTH + (position < RING_SIZE ? position : position - RING_SIZE) * SLOT_WIDTH
     if (isNewest) {
       // A clock that steps back must not end earlier entries sooner.
-      if (elapsedSince(numbers[slot]!, now) > 0) numbers[slot] = now
-      numbers[slot + 1]!++
+      if (elapsedSince(records[slot]!, now) > 0) records[slot] = now
+      records[slot + 1]!++
       return
     }
-    numbers[window + USED] = usedSlots + 1
-    numbers[window + BEGAN] = now
-    numbers[slot] = now
-    numbers[slot + 1] = 1
+    records[window + SLOT_COUNT] = usedSlots + 1
+    records[window + NEWEST_START] = now
+    records[slot] = now
+    records[slot + 1] = 1
   }
 
   /** Table index of the key that was hashed last, or the empty index at which it is to be inserted. */
@@ -166,6 +171,6 @@ export class KeyCounts {
 }
 
 /** Elapsed milliseconds; negative if the clock stepped back. An `Int32Array` keeps instants modulo 2^32. */
-function elapsedSince(kept: number, now: Instant): number {
-  return ((now | 0) - kept) | 0
+function elapsedSince(storedInstant: number, now: Instant): number {
+  return ((now | 0) - storedInstant) | 0
 }

@@ -6,7 +6,7 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { Policies } from '../policies/policy.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 
-/** Which keys administrators look for; all conditions must hold. */
+/** The conditions of an administrator's search for keys. All of them must hold. */
 export interface KeySearch {
   prefixBeginning?: string
   externalId?: string
@@ -32,9 +32,9 @@ export interface ApiKeyStore {
    */
   lockOwned(userId: string, id: string): Promise<ApiKey | null>
   /**
-   * Reads a few pages of rows at most, however many keys the owner has. Two exceptions are bounded by the limit of
-   * active keys: a list of active keys reads all keys with an expiry if hundreds of newer keys have expired, and a list
-   * of expired keys also reads newer keys that have not expired yet.
+   * Reads at most a few pages of rows, however many keys the owner has, with two exceptions: a list of active keys
+   * reads all keys with an expiry if hundreds of newer keys have expired, and a list of expired keys also reads newer
+   * keys that have not expired yet. The limit of active keys bounds both.
    */
   list(userId: string, status: ApiKeyStatus | null, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
   /** Like `list`, for the keys with this external id, by a separate index. */
@@ -46,8 +46,9 @@ export interface ApiKeyStore {
     page: PageRequest,
   ): Promise<Slice<ApiKey>>
   /**
-   * Keys of all people for administrators, by one index. Other conditions filter the rows, of which one page reads a
-   * bounded number; a page may therefore have fewer than `limit` rows, or none, and still be followed by another.
+   * Searches the keys of all people, for administrators. Reads one index, and filters its rows by the conditions that
+   * the index does not cover. A page reads a bounded number of rows, so it may have fewer than `limit` keys, or none,
+   * and still be followed by another page.
    */
   search(wanted: KeySearch, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
   /** The metadata of these keys as JSON; keys that have none are absent. */
@@ -62,8 +63,8 @@ export interface ApiKeyStore {
   nthLastCreation(userId: string, n: number): Promise<Instant | null>
   /** Whether any imported key exists, including revoked ones; one read of an index that contains only these. */
   hasImported(): Promise<boolean>
-  /** The keys with these hashes; unknown ones are absent. */
-  ownersOfHashes(hashes: readonly string[]): Promise<Map<string, Pick<ApiKey, 'id' | 'userId'>>>
+  /** The id and the owner of the key with each of these hashes, by hash; unknown hashes are absent. */
+  findByHashes(hashes: readonly string[]): Promise<Map<string, Pick<ApiKey, 'id' | 'userId'>>>
   /**
    * Active keys of active owners, without a successor, for which an expiry notice is due: one of `thresholds` (days,
    * and the same in milliseconds) is reached and not yet recorded. Soonest first, at most `batch`.
@@ -74,8 +75,8 @@ export interface ApiKeyStore {
     batch: number,
   ): Promise<ApiKey[]>
   /**
-   * Records an expiry notice. True for exactly one of concurrent callers, if the key is unchanged since it was
-   * listed.
+   * Records that the expiry notice for `days` is sent. True for exactly one of concurrent callers; false for all if the
+   * key was revoked or replaced, or no longer expires at `expiresAt`.
    */
   noteExpiryNotice(id: string, days: number, expiresAt: Instant): Promise<boolean>
   /** The subset of these keys that were last used (or created, if never used) at `unusedSince` or before. */
@@ -102,7 +103,7 @@ export interface RecordedUse {
 export interface ApiKeyChanges {
   /** @param metadata JSON; its length becomes `metadataBytes` */
   insert(key: ApiKey, metadata?: string | null): Promise<void>
-  /** Inserts a key of another system. False, and nothing written, if there is a key with its hash. */
+  /** Inserts a key of another system. Returns false and writes nothing if a key with this hash exists. */
   insertImported(key: ApiKey): Promise<boolean>
   /** Null for an unknown key and for another user's. */
   update(
@@ -128,7 +129,8 @@ export interface ApiKeyChanges {
   revokeAllOf(userId: string, at: Instant): Promise<string[]>
   /**
    * Sets the successor, and moves the expiry to `expiresAt` if that is earlier; if `expiresAt` is `now`, revokes the
-   * key. Null, and nothing written, unless the key is active and has no successor: of concurrent rotations one wins.
+   * key. Returns null and writes nothing unless the key is active and has no successor: of concurrent rotations one
+   * wins.
    */
   replace(
     id: string,

@@ -33,8 +33,9 @@ export type { NewApiKey } from './api-key.ts'
 
 export interface ApiKeys {
   /**
-   * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (expiry not in the future, a policy),
-   * `idempotency_conflict` (the owner has a key with this id already), and whatever `condition.refusal` returns
+   * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (the expiry is not in the future, or a
+   * policy forbids the key), `idempotency_conflict` (the owner has a key with this id already), and the error that
+   * `condition.refusal` returns
    */
   create(
     userId: string,
@@ -56,16 +57,16 @@ export interface ApiKeys {
   listAdministrative(userId: string): Promise<ApiKey[]>
   /** The metadata of these keys; keys without metadata are absent. */
   metadataOf(keys: readonly Pick<ApiKey, 'id' | 'metadataBytes'>[]): Promise<Map<string, Metadata>>
-  /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
+  /** @throws KeywayError `not_found`, both for an unknown key and for another user's */
   get(userId: string, id: string): Promise<ApiKey>
   /**
    * @param by how the caller is authenticated: with a key, networks may only be narrowed and limits tightened
-   * @throws KeywayError `not_found`, `session_required` (a key that would allow more), `rate_limited`
+   * @throws KeywayError `not_found`, `session_required` (a caller with a key would allow more), `rate_limited`
    */
   update(userId: string, id: string, change: KeyChange, by: 'person' | 'key'): Promise<ApiKey>
   /**
    * @throws KeywayError `not_found`, `api_key_inactive`, `api_key_replaced`, `key_limit_reached`, `rate_limited`,
-   *   `invalid_request` (a policy)
+   *   `invalid_request` (a policy forbids the new key)
    */
   rotate(
     userId: string,
@@ -100,7 +101,7 @@ export interface ApiKeys {
    *
    * @param wanted.id the id that the key must have; a key with another id is refused like an unknown one
    * @param wanted.scope the required scope
-   * @param wanted.accept a further check by the caller; what it throws is the refusal, and no use is recorded
+   * @param wanted.accept a further check by the caller; an error that it throws refuses the key, and no use is recorded
    * @throws KeywayError `invalid_api_key` (malformed and unknown alike), `api_key_revoked`, `api_key_expired`,
    * `account_suspended`, `network_not_allowed`, `insufficient_scope`
    */
@@ -123,8 +124,12 @@ export interface ApiKeys {
 
 /** A further condition of a creation, such as an approval that may be used once. */
 export interface CreationCondition {
-  /** Runs in the transaction that stores the key, before it is stored; false: the key is not created. */
-  within(tx: Transaction, apiKey: ApiKey): Promise<boolean>
+  /**
+   * Checks the condition and uses up the approval. Runs in the transaction that stores the key, before the key is
+   * stored. If it returns false, the key is not created.
+   */
+  consume(tx: Transaction, apiKey: ApiKey): Promise<boolean>
+  /** The error for the caller if the condition does not hold. */
   refusal(): KeywayError
 }
 
@@ -164,7 +169,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const outcome = await storage.runExclusive([`user:${userId}`], () =>
         storage.transaction<CreationOutcome>(
           tx => insertWithinLimits(tx, apiKey, metadata, { caller, mayExist, condition }),
-          afterwards => committedKey(afterwards, apiKey),
+          currentStore => committedKey(currentStore, apiKey),
         ),
       )
       if ('refused' in outcome)
@@ -224,8 +229,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const apiKey = await findPresented(store, imported, key, id)
       try {
         assertUsable(apiKey, { now: clock.now(), address: caller.address, scope })
-        const accepted = accept?.(apiKey)
-        if (accepted) await accepted
+        const acceptance = accept?.(apiKey)
+        if (acceptance) await acceptance
       } catch (error) {
         if (error instanceof KeywayError) meter.countRefusal(apiKey.userId, apiKey.id, error.code)
         throw error
@@ -268,7 +273,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       return { refused: 'no_administrator' }
     const refused = await refusalNow(tx, apiKey, mayExist)
     if (refused) return { refused }
-    if (condition && !(await condition.within(tx, apiKey))) return { refused: 'condition' }
+    if (condition && !(await condition.consume(tx, apiKey))) return { refused: 'condition' }
     // The time is taken under the lock, so that creation times are in the order of creation.
     const now = clock.now()
     const created = { ...apiKey, createdAt: now, metadataBytes: bytesOf(metadata) }

@@ -14,9 +14,9 @@ import { replaceLimits } from './replace-limits.ts'
 export interface KeyChange {
   name?: string | null
   allowedNetworks?: string[]
-  /** Null removes it. */
+  /** Null removes the external id. */
   externalId?: string | null
-  /** Replaces all of it; null or an empty object removes it. */
+  /** Replaces all metadata; null or an empty object removes it. */
   metadata?: Metadata | null
   /** Replaces all of the owner's limits; those of the operator stay. */
   limits?: WantedLimits
@@ -47,7 +47,7 @@ export function createChange({
     if (change.limits) assertWithinPolicy(change.limits, await policies.read())
     const found = await storage.store.apiKeys.findOwned(userId, id)
     if (!found) throw refusal('not_found')
-    // Changes by a key have a separate limit, so that a leaked key cannot exhaust that of its owner.
+    // Changes by a key count towards a limit of their own, so that a leaked key cannot exhaust its owner's.
     if (changesNetworks(found, change) || change.limits) changeLimits.count(`${by}:${userId}`)
     const quotaId = newId(clock.now())
     const outcome = await storage.transaction<Outcome>(async tx => {
@@ -87,7 +87,7 @@ export function createChange({
     return changed
   }
 
-  /** Why a change by a key is refused: it would allow more than now; null if it would not. */
+  /** The reason to refuse a change by a caller with a key: it would allow more than now. Null if it would not. */
   async function looseningOf(
     tx: Transaction,
     { limits, allowedNetworks }: ApiKey,

@@ -11,13 +11,13 @@ import type { User } from '../users/user.ts'
 import { type ApiKey, isAdministrative, type NewApiKey, newApiKey, type Scopes } from './api-key.ts'
 import type { ApiKeyDeps } from './api-key-deps.ts'
 
-/** Keys that one transaction imports. */
+/** Maximum number of keys of one import, which is one transaction. */
 export const MAX_IMPORTED_KEYS = 1000
 
 /** A key of another system, of which only the hash is known. */
 export interface KeyToImport
   extends Pick<NewApiKey, 'name' | 'scopes' | 'expiresAt' | 'appId' | 'externalId'> {
-  /** The owner, who has an account. */
+  /** The owner, who must have an account already. */
   owner: { userId: string } | { email: EmailAddress }
   /** SHA-256 of the whole key, as stored. */
   keyHash: string
@@ -27,7 +27,7 @@ export interface KeyToImport
 
 export interface ImportedKey {
   id: string
-  /** False if the owner had imported this key already. */
+  /** False if the owner had this key already, so that it was skipped. */
   isNew: boolean
 }
 
@@ -115,18 +115,22 @@ export function createImport({
 
   async function insertAll(tx: AuditedTransaction, prepared: readonly PreparedKey[]): Promise<ImportedKey[]> {
     const now = clock.now()
-    const room = await roomOf(tx, [...new Set(prepared.map(({ apiKey }) => apiKey.userId))].sort(), now)
-    const holders = await tx.apiKeys.ownersOfHashes(prepared.map(({ apiKey }) => apiKey.keyHash))
+    const freePlaces = await freePlacesOf(
+      tx,
+      [...new Set(prepared.map(({ apiKey }) => apiKey.userId))].sort(),
+      now,
+    )
+    const existingKeys = await tx.apiKeys.findByHashes(prepared.map(({ apiKey }) => apiKey.keyHash))
     const outcome: ImportedKey[] = []
     for (const { apiKey, index } of prepared) {
       const { userId, keyHash } = apiKey
-      let holder = holders.get(keyHash)
-      if (!holder) {
-        const placesLeft = room.get(userId)!
+      let existingKey = existingKeys.get(keyHash)
+      if (!existingKey) {
+        const placesLeft = freePlaces.get(userId)!
         if (placesLeft === 0) throw limitReached(index, userId, maxActiveKeys)
         if (await tx.apiKeys.insertImported({ ...apiKey, createdAt: now })) {
-          room.set(userId, placesLeft - 1)
-          holders.set(keyHash, { id: apiKey.id, userId })
+          freePlaces.set(userId, placesLeft - 1)
+          existingKeys.set(keyHash, { id: apiKey.id, userId })
           await tx.securityEvents.insert(
             securityEvent('api_key_created', userId, now, null, { keyId: apiKey.id }),
           )
@@ -134,26 +138,26 @@ export function createImport({
           continue
         }
         // A concurrent import inserted the hash first.
-        holder = (await tx.apiKeys.ownersOfHashes([keyHash])).get(keyHash)
+        existingKey = (await tx.apiKeys.findByHashes([keyHash])).get(keyHash)
       }
-      if (holder?.userId !== userId) throw keyOfAnotherAccount(index)
-      outcome.push({ id: holder.id, isNew: false })
+      if (existingKey?.userId !== userId) throw keyOfAnotherAccount(index)
+      outcome.push({ id: existingKey.id, isNew: false })
     }
     return outcome
   }
 
   /** How many more active keys each user may have. Locks the users' rows, in the given order. */
-  async function roomOf(
+  async function freePlacesOf(
     tx: AuditedTransaction,
     userIds: readonly string[],
     now: number,
   ): Promise<Map<string, number>> {
-    const room = new Map<string, number>()
+    const freePlaces = new Map<string, number>()
     for (const id of userIds) {
       await tx.users.lock(id)
-      room.set(id, maxActiveKeys - (await tx.apiKeys.countActive(id, now, maxActiveKeys)))
+      freePlaces.set(id, maxActiveKeys - (await tx.apiKeys.countActive(id, now, maxActiveKeys)))
     }
-    return room
+    return freePlaces
   }
 }
 
@@ -161,7 +165,7 @@ function mayAdminister(scopes: Scopes, { role }: User): boolean {
   return role === 'admin' && (scopes === null || scopes.some(isAdministrative))
 }
 
-/** The error about a field of a key. */
+/** The error about one field of the key at this index of the request. */
 function importRefusal(index: number, field: string, message: string): KeywayError {
   return invalidRequest([{ field: `keys.${index}.${field}`, message }])
 }

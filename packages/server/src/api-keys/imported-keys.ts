@@ -3,13 +3,14 @@ import type { Log } from '../log.ts'
 import { createReloading, type Reloading } from '../reloading.ts'
 import type { Storage } from '../store.ts'
 
-const MAX_FOREIGN_LENGTH = 512
+/** Maximum length of a text that is looked up as an imported key, in characters. */
+const MAX_IMPORTED_KEY_LENGTH = 512
 /** Prefixes of this service's other credentials, and the beginning of a JSON Web Token. */
 const OTHER_CREDENTIAL = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
 
 /**
- * Whether imported keys exist, revoked ones included. While none does, a credential that is not one of our keys is
- * refused without a database read.
+ * Whether imported keys exist, revoked ones included. While none exist, a credential that does not have the format of
+ * our own keys is refused without a database read.
  */
 export interface ImportedKeys extends Reloading {
   load(): Promise<void>
@@ -40,7 +41,7 @@ export function createImportedKeys({
       failure: 'the existence of imported keys could not be read',
     }),
 
-    mayBeKey: text => isOwnFormat(text) || (anyExist && isForeign(text)),
+    mayBeKey: text => isOwnFormat(text) || (anyExist && couldBeImported(text)),
   }
 
   async function load(): Promise<void> {
@@ -57,11 +58,11 @@ function isOwnFormat(text: unknown): boolean {
 }
 
 /** Whether the text could be a key of another system. Its length is checked before it is hashed. */
-function isForeign(text: unknown): boolean {
+function couldBeImported(text: unknown): boolean {
   return (
     typeof text === 'string' &&
     text.length > 0 &&
-    text.length <= MAX_FOREIGN_LENGTH &&
+    text.length <= MAX_IMPORTED_KEY_LENGTH &&
     !OTHER_CREDENTIAL.test(text)
   )
 }

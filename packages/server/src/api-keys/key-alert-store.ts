@@ -7,7 +7,7 @@ export interface NetworkUse {
   at: Instant
 }
 
-/** The alert kind of the announcement that a key expired; its period is the time of the expiry. */
+/** The `kind` under which `claim` records that a key's expiry was announced; its `period` is the time of the expiry. */
 export const EXPIRED = 'expired'
 
 export interface KeyAlertStore {
@@ -22,8 +22,8 @@ export interface KeyAlertStore {
    */
   claim(lineageId: string, kind: string, period: number, at: Instant): Promise<boolean>
   /**
-   * Stores networks that keys were used from, at most `MAX_KNOWN_NETWORKS` per key. Returns the uses from a network
-   * that is new to a key which already had another, each to exactly one of concurrent callers.
+   * Stores the networks that keys were used from, at most `MAX_KNOWN_NETWORKS` per key. Returns the uses from a new
+   * network, except those from a key's first network. Each is returned to one of concurrent callers.
    */
   rememberNetworks<Use extends NetworkUse>(uses: readonly Use[]): Promise<Use[]>
   /** Removes claims and networks that are older than these instants, at most `batch` of each. Returns how many. */

@@ -25,14 +25,14 @@ export interface LimitAlert {
 }
 
 /** Maximum number of alerts that wait for the next flush. Beyond it none is added: alerts are informative only. */
-const MAX_NOTED = 10_000
+const MAX_ALERTS = 10_000
 
 export interface KeyAlerts {
   /** Called by a charge, in its transaction. */
   onSpend(tx: Transaction, spend: KeySpend): Promise<void>
   /**
-   * Notes that a key passed 80 or 100 % of its requests or quota. One map lookup, for the hot path. The
-   * owner is notified with the next flush, once per period, which is a day at least.
+   * Notes that a key passed 80 or 100 % of its requests or quota. Costs one map lookup, for the hot path. The owner is
+   * notified by the next flush, once per period, which is at least a day.
    */
   noteLimit(key: Pick<ApiKey, 'id' | 'lineageId'>, alert: LimitAlert): void
   /** Notifies the owners of keys about the noted alerts. */
@@ -49,38 +49,38 @@ export function createKeyAlerts({
   outbox: Outbox
 }): KeyAlerts {
   /**
-   * Alerts by lineage, limit and period: those that wait for a flush, and those that were flushed and are not raised
-   * again.
+   * The alerts that wait for a flush, by lineage, limit and period; and the names of those that were flushed, which are
+   * not raised again.
    */
-  const noted = new Map<string, { keyId: string; alert: LimitAlert; at: Instant }>()
-  const flushed = new Set<string>()
+  const pendingAlerts = new Map<string, { keyId: string; alert: LimitAlert; at: Instant }>()
+  const flushedAlerts = new Set<string>()
 
   return {
     async onSpend(tx, spend) {
       for (const per of SPEND_PERIODS) {
         const percent = percentPassed(spend, per)
         if (!percent) continue
-        const sums = { allowed: spend.caps[per]!, used: spentIn(per, spend.spent, spend.at) }
-        await raiseAlert(tx, outbox, spend.key, { limit: 'spend', per, percent, ...sums }, spend.at)
+        const amounts = { allowed: spend.caps[per]!, used: spentIn(per, spend.spent, spend.at) }
+        await raiseAlert(tx, outbox, spend.key, { limit: 'spend', per, percent, ...amounts }, spend.at)
       }
     },
 
     noteLimit({ id, lineageId }, alert) {
       const at = clock.now()
       const name = `${lineageId} ${kindOf(alert)} ${periodOf(alert, at)}`
-      if (flushed.has(name) || noted.size >= MAX_NOTED) return
-      noted.set(name, { keyId: id, alert, at })
+      if (flushedAlerts.has(name) || pendingAlerts.size >= MAX_ALERTS) return
+      pendingAlerts.set(name, { keyId: id, alert, at })
     },
 
     async flush() {
-      for (const [name, { keyId, alert, at }] of noted) {
+      for (const [name, { keyId, alert, at }] of pendingAlerts) {
         await storage.transaction(async tx => {
           const [key] = await tx.apiKeys.findMany([keyId])
           if (key) await raiseAlert(tx, outbox, key, alert, at)
         })
-        noted.delete(name)
-        if (flushed.size >= MAX_NOTED) flushed.clear()
-        flushed.add(name)
+        pendingAlerts.delete(name)
+        if (flushedAlerts.size >= MAX_ALERTS) flushedAlerts.clear()
+        flushedAlerts.add(name)
       }
     },
   }
@@ -88,7 +88,7 @@ export function createKeyAlerts({
 
 /**
  * Records a security event and queues a mail to the owner, once per key lineage, limit and period. All alerts about
- * limits pass here, within the transaction that detected them.
+ * limits pass through here, so none is sent twice.
  */
 async function raiseAlert(
   tx: Transaction,
@@ -111,13 +111,16 @@ function kindOf({ limit, per, percent }: LimitAlert): string {
   return `${limit}_${per}_${percent}`
 }
 
-/** The calendar day or month (UTC). For shorter windows the day, so that an owner gets at most one mail a day. */
+/**
+ * The number of the calendar month or day (UTC), or 0 for a limit in total. A limit of a shorter window
+ * also has the day, so that 80 % and 100 % of it each cause at most one mail a day.
+ */
 function periodOf({ per }: LimitAlert, at: Instant): number {
   if (per === 'total') return 0
   return per === 'month' ? periodsOf(at).month : periodsOf(at).day
 }
 
-/** The highest share of the limit that this charge passed, or was refused for. */
+/** 100 if this charge reached the limit or was refused for it, 80 if it reached 80 % of it; otherwise null. */
 function percentPassed(
   { caps, spent, amount, refusedBy, at }: KeySpend,
   per: SpendPeriod,

@@ -3,14 +3,14 @@ import { keyEvent } from '../endings/webhook-events.ts'
 import type { Storage } from '../store.ts'
 import { EXPIRED } from './key-alert-store.ts'
 
-/** Keys that expired longer ago are not announced. Chosen to be longer than any outage. */
-const ANNOUNCED_WITHIN = 3 * DAY
+/** Keys that expired longer ago than this are not announced. Long enough to announce those of an outage. */
+const MAX_ANNOUNCEMENT_DELAY = 3 * DAY
 const BATCH = 100
 
 /**
- * Announces keys that have expired, once each over all nodes. Keys expire without a request, so expired ones are polled
- * for: only while a webhook endpoint subscribes to `api_key.expired`, and only keys that expired since the oldest such
- * endpoint was created.
+ * Announces expired keys to webhook endpoints, each key once over all nodes. Keys expire without a request, so expired
+ * ones are polled for: only while a webhook endpoint subscribes to `api_key.expired`, and only keys that expired since
+ * the oldest such endpoint was created.
  */
 export async function announceExpired({
   storage,
@@ -25,7 +25,7 @@ export async function announceExpired({
   let announcedCount = 0
   for (;;) {
     const keys = await storage.store.keyAlerts.listExpired(
-      Math.max(since, now - ANNOUNCED_WITHIN),
+      Math.max(since, now - MAX_ANNOUNCEMENT_DELAY),
       now,
       BATCH,
     )
@@ -45,7 +45,7 @@ async function subscribedSince(storage: Storage): Promise<Instant | null> {
     : Math.min(...subscribedEndpoints.map(({ createdAt }) => createdAt))
 }
 
-/** Announces an expiry, unless another node did; returns whether this call did. */
+/** Announces an expiry unless another node already has; returns whether this call announced it. */
 function announce(
   storage: Storage,
   { id, userId, expiresAt }: { id: string; userId: string; expiresAt: Instant },

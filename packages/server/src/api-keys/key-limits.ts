@@ -6,7 +6,7 @@ import type { Store } from '../store.ts'
 export interface KeyLimits {
   /** Maximum active keys of one user; see `refusalByLimits`. */
   maxActiveKeys: number
-  /** Limits of the keys that one user creates, rotations included. */
+  /** How many keys one user may create in a time window, rotations included. */
   creationLimits: readonly RateWindow[]
 }
 

@@ -10,10 +10,11 @@ import type { KeyedUse } from './last-used.ts'
 import { mailOwner } from './mail-owner.ts'
 
 /** Maximum number of pairs of key and network that are remembered as checked today. */
-const MAX_CHECKED = 200_000
+const MAX_CHECKED_PAIRS = 200_000
 
 /**
- * The unit in which a network counts as new: providers move customers between addresses of one IPv4 /24 or IPv6 /48.
+ * The IPv4 /24 or IPv6 /48 that contains a network. Only a use from a new one of these is reported, since providers
+ * move customers between addresses within one.
  *
  * @param network as `networkOf` names it
  */
@@ -23,9 +24,9 @@ export function alertNetworkOf(network: string): string {
 }
 
 /**
- * Notifies owners of keys that are used from a network for the first time. Called with the batches of last uses, so an
- * exchange pays nothing; networks that were seen today are skipped in memory. The first network of a key is not new.
- * Each new network is a security event; for one key, at most one mail a day is sent.
+ * Notifies owners of keys that are used from a new network. Called with batches of last uses, so that exchanging a key
+ * does no extra work; networks that were checked today are skipped in memory. A key's first network is not reported.
+ * Each new network causes a security event, and at most one mail a day is sent about one key.
  */
 export function createKeyNetworks({
   storage,
@@ -37,12 +38,12 @@ export function createKeyNetworks({
   outbox: Outbox
 }) {
   /** Pairs of key and network that were checked today. */
-  let checked = new Set<string>()
+  let checkedPairs = new Set<string>()
   let day = -1
 
   return async function noteNetworks(uses: readonly KeyedUse[]): Promise<void> {
     startDay()
-    const unchecked = uses.filter(use => !checked.has(checkedName(use)))
+    const unchecked = uses.filter(use => !checkedPairs.has(pairName(use)))
     if (unchecked.length === 0) return
     await storage.transaction(async tx => {
       const ids = [...new Set(unchecked.map(([id]) => id))]
@@ -55,15 +56,15 @@ export function createKeyNetworks({
       for (const { key, use } of await tx.keyAlerts.rememberNetworks(networkUses))
         await notifyOwner(tx, key, use)
     })
-    for (const use of unchecked) checked.add(checkedName(use))
+    for (const use of unchecked) checkedPairs.add(pairName(use))
   }
 
-  /** Cleared each day, so that the stored last use of a network is at most a day too old. */
+  /** Forgets the pairs each day, so that the stored time of a network's last use is at most a day behind. */
   function startDay(): void {
     const today = Math.floor(clock.now() / DAY)
-    if (today === day && checked.size < MAX_CHECKED) return
+    if (today === day && checkedPairs.size < MAX_CHECKED_PAIRS) return
     day = today
-    checked = new Set()
+    checkedPairs = new Set()
   }
 
   async function notifyOwner(tx: Transaction, key: OwnedApiKey, { at, from }: RecordedUse): Promise<void> {
@@ -80,6 +81,6 @@ function dayOf(at: Instant): number {
   return Math.floor(at / DAY)
 }
 
-function checkedName([keyId, { from }]: KeyedUse): string {
+function pairName([keyId, { from }]: KeyedUse): string {
   return `${keyId} ${alertNetworkOf(from.network)}`
 }

@@ -21,7 +21,7 @@ export interface KeyNotices {
    */
   warnOfExpiry(): Promise<number>
   /**
-   * Mails the owners of the used keys that were dormant. Must be called before the uses are stored, since storing
+   * Mails the owners of those used keys that were dormant. Must be called before the uses are stored, since storing
    * overwrites `lastUsedAt`.
    * @param uses by key id
    */
@@ -58,8 +58,8 @@ export function createKeyNotices({
   }
 
   /**
-   * Record and mail are one transaction: a crash leaves both or neither, and of two nodes only one sends.
-   * Returns whether this call sent.
+   * Records the notice and queues the mail in one transaction: a crash leaves both or neither, and of two nodes only
+   * one queues the mail. Returns whether this call did.
    */
   function warn(apiKey: ApiKey): Promise<boolean> {
     const mailId = newId(clock.now())
@@ -81,7 +81,7 @@ export function createKeyNotices({
     })
   }
 
-  /** Records and mails the use in one transaction, unless another node did. */
+  /** Records the use and queues the mail in one transaction, unless another node already has. */
   function notifyReuse(apiKey: ApiKey, use: RecordedUse): Promise<void> {
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {

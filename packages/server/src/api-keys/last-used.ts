@@ -7,7 +7,7 @@ import type { KeyNotices } from './key-notices.ts'
 /** Interval of `flushUses`: a use is stored within the promised 10 s even if a commit is slow. */
 export const USE_FLUSH_INTERVAL = 5 * SECOND
 /** Maximum number of keys with a buffered use. Beyond it uses are not recorded: `last_used_at` is informative only. */
-const MAX_NOTED_KEYS = 100_000
+const MAX_BUFFERED_KEYS = 100_000
 /** Maximum number of buffered uses besides the latest of each key. Beyond it they are not recorded. */
 const MAX_REPLACED_USES = 10_000
 const KEYS_PER_WRITE = 500
@@ -16,7 +16,7 @@ const KEYS_PER_WRITE = 500
 export type KeyedUse = readonly [keyId: string, use: RecordedUse]
 
 export interface LastUsed {
-  /** @param from the client; the owner's mail names its network if the key was dormant */
+  /** Buffers a use of the key. @param from the client, whose network the mail about a dormant key names */
   note(keyId: string, from: UsedFrom): void
   /** The key with the buffered use, if that is later than the stored one. */
   withLastUse(key: ApiKey): ApiKey
@@ -43,22 +43,22 @@ export function createLastUsed({
   notices: LastUsedNotices
 }): LastUsed {
   /** The latest use of each key that is not stored yet, by key id. */
-  const noted = new Map<string, RecordedUse>()
-  /** Uses, by key and network, that a later use from another network replaced in `noted`. */
-  const replaced = new Map<string, KeyedUse>()
+  const latestUses = new Map<string, RecordedUse>()
+  /** Uses, by key and network, that a later use from another network replaced in `latestUses`. */
+  const replacedUses = new Map<string, KeyedUse>()
   let flushing: Promise<void> = Promise.resolve()
 
   return {
     note(keyId, from) {
-      const use = noted.get(keyId)
+      const use = latestUses.get(keyId)
       if (use) {
         if (use.from.network !== from.network) replace(keyId, use)
         use.at = clock.now()
         use.from = from
-      } else if (noted.size < MAX_NOTED_KEYS) noted.set(keyId, { at: clock.now(), from })
+      } else if (latestUses.size < MAX_BUFFERED_KEYS) latestUses.set(keyId, { at: clock.now(), from })
     },
     withLastUse(key) {
-      const use = noted.get(key.id)
+      const use = latestUses.get(key.id)
       return use && use.at > (key.lastUsedAt ?? Number.NEGATIVE_INFINITY)
         ? { ...key, lastUsedAt: use.at, lastUsedFrom: { network: use.from.network, client: use.from.client } }
         : key
@@ -71,24 +71,25 @@ export function createLastUsed({
   }
 
   function replace(keyId: string, { at, from }: RecordedUse): void {
-    if (replaced.size < MAX_REPLACED_USES) replaced.set(`${keyId} ${from.network}`, [keyId, { at, from }])
+    if (replacedUses.size < MAX_REPLACED_USES)
+      replacedUses.set(`${keyId} ${from.network}`, [keyId, { at, from }])
   }
 
   async function write(): Promise<void> {
-    const replacedUses = [...replaced]
-    for (let start = 0; start < replacedUses.length; start += KEYS_PER_WRITE) {
-      const batch = replacedUses.slice(start, start + KEYS_PER_WRITE)
+    const replacedEntries = [...replacedUses]
+    for (let start = 0; start < replacedEntries.length; start += KEYS_PER_WRITE) {
+      const batch = replacedEntries.slice(start, start + KEYS_PER_WRITE)
       await notices.noteNetworks(batch.map(([, use]) => use))
-      for (const [name] of batch) replaced.delete(name)
+      for (const [name] of batch) replacedUses.delete(name)
     }
-    const uses = [...noted].map(([id, { at, from }]) => [id, { at, from }] as const)
+    const uses = [...latestUses].map(([id, { at, from }]) => [id, { at, from }] as const)
     for (let start = 0; start < uses.length; start += KEYS_PER_WRITE) {
       const batch = new Map(uses.slice(start, start + KEYS_PER_WRITE))
       await notices.notifyOfReuse(batch)
       await notices.noteNetworks([...batch])
       await storage.store.apiKeys.recordUse(batch)
-      // Removed only after it is stored, and only if no later use was recorded meanwhile.
-      for (const [id, { at }] of batch) if (noted.get(id)?.at === at) noted.delete(id)
+      // A use is removed only after it is stored, and only if no later use of the key came meanwhile.
+      for (const [id, { at }] of batch) if (latestUses.get(id)?.at === at) latestUses.delete(id)
     }
   }
 }

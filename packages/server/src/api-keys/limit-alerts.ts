@@ -4,8 +4,8 @@ import type { KeyLimiter, LimitedKey } from '../limits/limits.ts'
 import type { KeyAlerts, LimitAlert } from './key-alerts.ts'
 
 /**
- * Wraps a limiter so that it also records when a key passes 80 or 100 % of a limit. Below that it costs almost
- * nothing, and it never writes.
+ * Wraps a limiter so that it also notes when a key passes 80 or 100 % of a limit. A key below 80 % costs almost
+ * nothing, and the wrapper never writes to the database.
  */
 export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'noteLimit'>): KeyLimiter {
   return {
@@ -35,14 +35,14 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
     for (const { name, limit, remaining } of states) {
       if (remaining > limit / 5) continue
       const per = REQUEST_WINDOWS.find(window => window === name)
-      // States without a window of that name are limits of the person, not of the key.
+      // A state whose name is not a request window belongs to a limit of the person, not of the key.
       if (per) noteRequests(key, per, limit, remaining)
     }
     return states
   }
 
   function noteRequests(key: LimitedKey, per: RequestWindow, allowed: number, remaining: number): void {
-    alerts.noteLimit(key, { limit: 'requests', per, ...sumsOf(allowed, remaining) })
+    alerts.noteLimit(key, { limit: 'requests', per, ...usageOf(allowed, remaining) })
   }
 
   /** @param left null if the quota refused a request for more calls than were left */
@@ -50,8 +50,8 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
     for (const { granted, refill } of quotasOf(key)) {
       const allowed = Math.max(granted, refill?.amount ?? 0)
       if (left !== null && left > allowed / 5) continue
-      const sums = left === null ? { percent: 100 as const, allowed } : sumsOf(allowed, left)
-      alerts.noteLimit(key, { limit: 'quota', per: refill?.every ?? 'total', ...sums })
+      const usage = left === null ? { percent: 100 as const, allowed } : usageOf(allowed, left)
+      alerts.noteLimit(key, { limit: 'quota', per: refill?.every ?? 'total', ...usage })
     }
   }
 
@@ -64,6 +64,6 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
   }
 }
 
-function sumsOf(allowed: number, left: number): Pick<LimitAlert, 'percent' | 'allowed' | 'used'> {
+function usageOf(allowed: number, left: number): Pick<LimitAlert, 'percent' | 'allowed' | 'used'> {
   return { percent: left < 1 ? 100 : 80, allowed, used: Math.max(0, allowed - left) }
 }

@@ -10,9 +10,9 @@ type AboutKey<Content = MessageContent> = Content extends { keyPrefix: string }
   : never
 
 /**
- * Queues a mail to the owner of a key, within the caller's transaction; none if the owner was deleted.
+ * Queues a mail to the owner of a key, within the caller's transaction; queues none if the owner was deleted.
  *
- * @param mail.id created before the transaction, so that a retried one queues the mail once
+ * @param mail.id created before the transaction, so that a retried transaction queues the mail once
  */
 export async function mailOwner(
   tx: Transaction,

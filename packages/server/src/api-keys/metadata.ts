@@ -19,13 +19,14 @@ export function storedForm(metadata: Metadata | null): string | null {
   return metadata === null || Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata)
 }
 
-/** Length of a stored form. */
+/** Length of a stored form in bytes of UTF-8. */
 export function bytesOf(stored: string | null): number | null {
   return stored === null ? null : Buffer.byteLength(stored)
 }
 
 /**
- * Why this value is refused as metadata: its size, its nesting, or that it could not be returned unchanged; or null.
+ * Why this value is refused as metadata: it is too long, too deeply nested, or could not be returned unchanged. Null if
+ * it is accepted.
  */
 export function metadataProblem(value: Metadata): string | null {
   const problem = problemOfMembers(value)
@@ -37,8 +38,8 @@ export function metadataProblem(value: Metadata): string | null {
 }
 
 /**
- * A page whose keys have metadata of at most `MAX_PAGE_METADATA_BYTES` together: cut after the last that fits, never
- * before the first.
+ * Shortens a page so that all metadata of its keys have at most `MAX_PAGE_METADATA_BYTES`. The page always
+ * keeps its first key.
  */
 export function withinPageBytes<Key extends { id: string; createdAt: Instant; metadataBytes: number | null }>(
   slice: Slice<Key>,
@@ -76,7 +77,7 @@ const UNCLEAN = 'must not contain NUL or lone surrogates'
 const INEXACT =
   'must have no whole number beyond ±9007199254740991, which would be rounded: send it as a text'
 
-/** RFC 7493 section 2.2: whole numbers beyond this are rounded without a sign by most readers, this one included. */
+/** Most JSON parsers, this one included, round larger whole numbers without an error (RFC 7493 section 2.2). */
 function isExact(value: number): boolean {
   return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
 }

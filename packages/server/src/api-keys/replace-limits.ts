@@ -14,8 +14,8 @@ export interface LimitsReplacement {
 }
 
 /**
- * Replaces the row of the quota if it changes, and returns the limits to store. Blocks that nodes leased from the old
- * quota do not count for the new one. Requires the lock of the owner's row.
+ * Replaces the row of the quota if the quota changes, and returns the limits to store. Calls that nodes leased from the
+ * old quota do not count against the new one. Requires the lock of the owner's row.
  */
 export async function replaceLimits(tx: Transaction, replacement: LimitsReplacement): Promise<Limits> {
   const { keyId, current, wanted, quotaId, now } = replacement
@@ -34,7 +34,7 @@ function keepsQuota(wanted: WantedQuota, { refill }: Quota): boolean {
   return wanted.refill?.amount === refill?.amount && wanted.refill?.every === refill?.every
 }
 
-/** Ends a quota; returns the maximum number of calls of its successor, or null if that is not limited. */
+/** Ends a quota. Returns the maximum number of calls of the new quota, or null if any number is allowed. */
 async function endQuota(
   tx: Transaction,
   { id }: Quota,

@@ -19,7 +19,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
           const owned = await tx.apiKeys.findOwned(userId, id)
           return owned && ((await end(tx, id, caller)) ?? (await tx.apiKeys.findOwned(userId, id)))
         },
-        async afterwards => ifRevoked(await afterwards.apiKeys.findOwned(userId, id)),
+        async currentStore => ifRevoked(await currentStore.apiKeys.findOwned(userId, id)),
       )
     },
 
@@ -36,7 +36,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
             after: { status: 'revoked' },
           })
         },
-        async afterwards => ifRevoked(await findById(afterwards, id)),
+        async currentStore => ifRevoked(await findById(currentStore, id)),
       )
     },
 
@@ -57,7 +57,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
           })
           return true
         },
-        async afterwards => ifRevoked(await findById(afterwards, found.id)) && true,
+        async currentStore => ifRevoked(await findById(currentStore, found.id)) && true,
       )
       return true
     },

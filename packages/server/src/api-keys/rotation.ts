@@ -27,16 +27,16 @@ const DETAILS: Record<Reason, string> = {
 const INITIAL_STATE = { revokedAt: null, lastUsedAt: null, lastUsedFrom: null, replacedBy: null }
 
 /**
- * Replaces a key by one with the same name, scopes, app, networks, limits, expiry, external id and metadata, which also
- * continues the counts of its limits. The old key stays valid for the overlap. key-limits.ts decides when both may
- * exist.
+ * Replaces a key by a successor with the same name, scopes, app, networks, limits, expiry, external id and metadata,
+ * which also continues the counts of the limits. The old key stays valid for the overlap. key-limits.ts decides whether
+ * both may exist.
  */
 export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'policies' | keyof KeyLimits>) {
   const { storage, clock, policies } = deps
 
   return async function rotate(userId: string, id: string, overlapSeconds: number, caller: Caller) {
-    // Created before the transaction, so that a retried one creates the same key; inherited fields are filled in
-    // there.
+    // Created before the transaction, so that a retried transaction stores the same key. The transaction replaces the
+    // placeholders by the fields of the old key.
     const placeholders = { name: null, scopes: null, appId: '', allowedNetworks: [], expiresAt: null }
     const { key, apiKey: prepared } = newApiKey(userId, placeholders, clock.now())
 
@@ -104,7 +104,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     if (!old) return 'not_found'
     if (statusOf(old, now) !== 'active') return 'api_key_inactive'
     if (old.replacedBy !== null) return 'api_key_replaced'
-    // The successor is a new key, which the policies bind.
+    // The successor is a new key, to which the current policies apply.
     const violation = violationOf(old, await policies.read(from), now)
     if (violation) return violation
     const purpose = overlapSeconds > 0 ? 'rotation' : 'rotation without overlap'

@@ -1,7 +1,7 @@
 import type { AuditChange, AuditedState, AuditType } from '../audit/audit-event.ts'
 import type { App, AppSettings } from './app.ts'
 
-/** Settings whose values are recorded. All others are names and addresses: only that they changed is recorded. */
+/** Settings whose values are recorded. Of the others, which are names and URLs, only the change is recorded. */
 const RECORDED_SETTINGS = ['scopes', 'trusted', 'isPublic', 'tokenAlg', 'requirePkce'] as const
 
 export function appRegistered(app: App): AuditChange {

@@ -5,7 +5,7 @@ import { randomToken, sha256 } from '../secrets.ts'
 /** Prefix of app secrets, so that people and secret scanners recognise them. */
 export const APP_SECRET_PREFIX = 'sva_'
 const APP_SECRET_BYTES = 32
-/** Number of secrets of an app that are valid: the newest ones. */
+/** Maximum number of valid secrets of an app: creating another one removes the oldest. */
 export const KEPT_SECRETS = 2
 
 /** A secret of an app, of which only the SHA-256 is stored. */
@@ -23,12 +23,14 @@ export function newAppSecret(): string {
   return APP_SECRET_PREFIX + randomToken(APP_SECRET_BYTES)
 }
 
-/** The id follows from what is stored, so that it is the same after a restore and needs no column. */
+/**
+ * The id of a secret is derived from its stored hash and time, so it is the same after a restore and needs no column.
+ */
 export function secretIdOf({ hash, createdAt }: { hash: string; createdAt: Instant }): string {
   return idOf(createdAt, Buffer.from(sha256(hash), 'base64url').toString('hex'))
 }
 
-/** The secret that is removed by creating another one; null if none is. @param secrets newest first */
+/** The secret that creating another one removes; null if it removes none. @param secrets newest first */
 export function removedByNext<Secret>(secrets: readonly Secret[]): Secret | null {
   return secrets[KEPT_SECRETS - 1] ?? null
 }

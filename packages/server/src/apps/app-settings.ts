@@ -12,7 +12,7 @@ export const OPERATOR_GRANTED_SCOPES: readonly string[] = ['account:write', 'key
 
 type ValidatedApp = Omit<App, 'createdAt' | 'coversFrom'>
 
-/** The mistakes in an app's settings, by the names that clients and operators use; empty if there are none. */
+/** The errors in an app's settings, under the field names that clients and operators use; empty if there are none. */
 export function problemsOf(app: ValidatedApp): FieldError[] {
   return [...problemsOfValues(app), ...problemsOfCombinations(app)]
 }
@@ -84,8 +84,9 @@ function problem(field: string, isWrong: boolean, message: string): FieldError[]
 }
 
 /**
- * https, http on loopback, or a private-use scheme with a period (RFC 8252 section 7.1), in the URL standard's normal
- * form: URIs are compared as text, so a different spelling would never match.
+ * The error if the URI is not allowed: it must be https, http on loopback, or have a private-use scheme with a period
+ * (RFC 8252 section 7.1). It must be in the URL standard's normal form, since URIs are compared as text, so that
+ * another spelling would never match.
  */
 function uriProblem(field: string, text: string): FieldError[] {
   const url = parseUri(text)
@@ -132,12 +133,14 @@ function isName(name: string): boolean {
   return isClean && name.trim() !== '' && [...name].length <= MAX_APP_NAME_LENGTH
 }
 
-/** Stored as given, since requested audiences are compared as text. */
+/** An audience needs no normal form, unlike other URLs: requested audiences are compared with it as text. */
 function isAudience(audience: string): boolean {
   return isHttp(parseUri(audience))
 }
 
-/** Required for every URL that receives live tokens or serves a client's public keys. */
+/**
+ * Whether the URL is https, or http on loopback: required if it receives live tokens or serves a client's public keys.
+ */
 function isTlsUrl(text: string): boolean {
   const url = parseUri(text)
   return isHttp(url) && (url!.protocol === 'https:' || isLoopbackHost(url!.hostname))

@@ -9,12 +9,12 @@ export interface AppPage {
   selfRegistered?: boolean
 }
 
-/** Only `removedAt` finds a removed app. */
+/** For all methods except `removedAt`, a removed app does not exist. */
 export interface AppStore {
   find(id: string): Promise<App | null>
   findByAudience(audience: string): Promise<App | null>
   list(): Promise<App[]>
-  /** Apps in the order of their ids; `limit + 1` of them if more apps follow the page. */
+  /** Apps in the order of their ids; one more than `limit` if others follow the page. */
   page(wanted: AppPage): Promise<App[]>
   /** The redirect URIs of all public clients. */
   publicRedirectUris(): Promise<string[]>
@@ -28,7 +28,7 @@ export interface AppStore {
   countLive(id: string, now: Instant): Promise<LiveCredentials>
   /** The SHA-256s of the accepted secrets, newest first. */
   secrets(appId: string): Promise<string[]>
-  /** As `secrets`, each with the time at which it was added. */
+  /** Like `secrets`, each with the time at which it was added. */
   datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
   /** When the app with this id was removed; null if no app with this id was removed. */
   removedAt(id: string): Promise<Instant | null>

@@ -37,7 +37,7 @@ export interface App extends AppSettings {
   id: string
   firstParty: boolean
   createdAt: Instant
-  /** Its rights cover keys and sessions of its label that were created from this instant on; 0 means all. */
+  /** The app has rights over keys and sessions with its id that were created from this instant on; 0 means all. */
   coversFrom: Instant
 }
 

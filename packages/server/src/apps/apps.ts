@@ -38,9 +38,9 @@ export type NewApp = Pick<AppSettings, 'name'> &
 
 export interface RegisteredApp {
   app: App
-  /** The live keys and sessions that had its id as their label before. */
+  /** Numbers of live keys and sessions that were created under its id before it was registered. */
   older: LiveCredentials
-  /** Null for a public client, and for one with keys of its own. */
+  /** Null for a public client, and for one that authenticates by `private_key_jwt`. */
   secret: string | null
 }
 
@@ -51,16 +51,16 @@ export interface EndedByRemoval {
   consents: number
 }
 
-/** Operations of administrators on apps. They are audited; without `by`, as acts of the `keyway` command. */
+/** Operations of administrators on apps. Each is audited as an act of `by`, by default of the `keyway` command. */
 export interface Apps {
   list(): Promise<App[]>
-  /** As `AppStore.page`. */
+  /** See `AppStore.page`. */
   page(wanted: AppPage): Promise<App[]>
   /** @throws KeywayError `not_found` */
   find(id: string): Promise<App>
   /**
-   * Registers an app and creates its first secret, returned only here. `older` counts the live keys and sessions that
-   * the label had before: the app has rights over them only with `adopt`.
+   * Registers an app and creates its first secret, returned only here. The app has rights over the live keys and
+   * sessions that `older` counts only with `adopt`.
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
@@ -72,9 +72,9 @@ export interface Apps {
    */
   change(id: string, changes: Partial<AppSettings>, by?: ActedBy): Promise<App>
   /**
-   * Removes an app, with effect on every node at once: its secrets, its sessions, its authorisations to charge, and
-   * people's consents. Keys and sessions that people created under its id themselves stay theirs. If the removal is
-   * interrupted, repeating it ends what was left.
+   * Removes an app, with effect on every node at once: its secrets, the sessions that it was granted, its
+   * authorisations to charge, and people's consents. Keys and sign-ins of people that only have its id as a label stay
+   * valid. If the removal is interrupted, repeating it ends the rest.
    *
    * @throws KeywayError `not_found`, `forbidden` (a first-party app)
    */
@@ -136,7 +136,7 @@ export function createApps({
       // Counted before the registration: if counting fails, no app is registered.
       const older = await apps.countLive(app.id, createdAt)
       await ensureKeys(app)
-      // If the removal of an earlier app with this id was interrupted, the rest must not become this app's.
+      // If the removal of an earlier app with this id was interrupted, the new app must not get its sessions.
       if ((await apps.removedAt(app.id)) !== null) await endSessionsAndGrantsOf(app.id)
       const secret = authenticatesBySecret(app) ? newAppSecret() : null
       const outcome = await audit.perform<'audience' | 'id' | null>(by, async tx => {
@@ -181,8 +181,8 @@ export function createApps({
         (await audit.perform(by, async tx =>
           (await tx.apps.remove(id, now)) ? auditedOutcome(true, appRemoved(id)) : withoutChanges(false),
         ))
-      // From here on the app's tokens are refused, since each check looks the app up. Its sessions and consents are
-      // ended as well, for the lists, the revocation feed and the journal.
+      // From here on the app's tokens are refused, since each check reads the app. Its sessions and consents are still
+      // ended one by one, for the lists, the revocation feed and the journal.
       const ended = (await apps.removedAt(id)) === null ? null : await endSessionsAndGrantsOf(id)
       if (!ended || (!isRemoved && ended.sessions + ended.authorizations + ended.consents === 0))
         throw noSuchApp()
@@ -230,7 +230,7 @@ export function createApps({
       const presentedHash = sha256(secret)
       if (!isAppId(id)) return null
       const [app, acceptedHashes] = await Promise.all([apps.find(id), apps.secrets(id)])
-      // Compares with all of them in constant time, so that timing reveals neither which one matched nor how closely.
+      // Compares with all accepted hashes in constant time: timing reveals neither which one matched nor how closely.
       const matches = acceptedHashes.map(hash => equals(hash, presentedHash)).includes(true)
       return matches ? app : null
     },
@@ -283,7 +283,7 @@ function authenticatesBySecret(app: App): boolean {
 
 async function isAudienceTaken(tx: Transaction, { id, audience }: App): Promise<boolean> {
   if (audience === null) return false
-  // The row of an app that always exists is locked, so that of two apps with one audience the second sees the first.
+  // Locks the row of an app that always exists, so that of two apps with one audience the later one sees the earlier.
   await tx.apps.lock(DEFAULT_APP_ID)
   const other = await tx.apps.findByAudience(audience)
   return other !== null && other.id !== id

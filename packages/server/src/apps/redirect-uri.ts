@@ -6,11 +6,11 @@ import { isLoopbackHost } from '../network.ts'
  */
 export function acceptsRedirectUri(registered: readonly string[], requested: string): boolean {
   if (registered.includes(requested)) return true
-  const loopback = withoutLoopbackPort(requested)
-  return loopback !== null && registered.some(each => withoutLoopbackPort(each) === loopback)
+  const portless = withoutLoopbackPort(requested)
+  return portless !== null && registered.some(each => withoutLoopbackPort(each) === portless)
 }
 
-/** Null for a URI that is not on loopback or not in its normal form: it must equal a registered one in full. */
+/** Null for a URI that is not on loopback or not in its normal form; such a URI must equal a registered one in full. */
 function withoutLoopbackPort(text: string): string | null {
   const url = URL.parse(text)
   if (url?.protocol !== 'http:' || !isLoopbackHost(url.hostname) || url.href !== text) return null

@@ -12,7 +12,7 @@ export interface AuthorizationCode {
   codeHash: string
   appId: string
   userId: string
-  /** The session of the pages in which the person was signed in. */
+  /** The id of the session in which the person was signed in to this service's pages. */
   signInId: string
   /** The redirect URI that the request named, which a token request without PKCE must repeat; null if it named none. */
   redirectUri: string | null
@@ -27,7 +27,7 @@ export interface AuthorizationCode {
   /** The network of the person's browser, not of the client that redeems the code. */
   network: string
   client: string | null
-  /** The pushed request (RFC 9126) that the code answers; each is answered by one code. */
+  /** The id of the pushed request (RFC 9126) that the code answers; a pushed request is answered by one code only. */
   pushedId: string | null
   createdAt: Instant
   expiresAt: Instant

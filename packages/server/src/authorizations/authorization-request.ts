@@ -65,24 +65,26 @@ export interface Refusal {
 
 export type RequestOrRefusal =
   | { request: AuthorizationRequest }
-  /** An error for the app, sent to its redirect URI. */
+  /** The error is for the app, and sent to its redirect URI. */
   | { refusal: Refusal; redirectUri: string; state: string | null }
 
 /** The known parameters of a query or form, or a refusal if one is repeated or too long. */
 export function readParams(query: URLSearchParams): { params: RequestParams } | { refusal: Refusal } {
-  const present = PARAMETERS.filter(name => query.getAll(name).some(Boolean))
-  const repeated = present.find(name => query.getAll(name).length > 1)
-  if (repeated === 'resource') return refused('invalid_target', 'Ask for one resource at a time.')
-  if (repeated) return refused('invalid_request', `The parameter ${repeated} must be sent once.`)
-  const params = Object.fromEntries(present.map(name => [name, query.get(name)!]))
-  const tooLong = present.find(name => name !== 'request_uri' && params[name]!.length > MAX_VALUE_LENGTH)
-  if (tooLong)
+  const presentNames = PARAMETERS.filter(name => query.getAll(name).some(Boolean))
+  const repeatedName = presentNames.find(name => query.getAll(name).length > 1)
+  if (repeatedName === 'resource') return refused('invalid_target', 'Ask for one resource at a time.')
+  if (repeatedName) return refused('invalid_request', `The parameter ${repeatedName} must be sent once.`)
+  const params = Object.fromEntries(presentNames.map(name => [name, query.get(name)!]))
+  const overlongName = presentNames.find(
+    name => name !== 'request_uri' && params[name]!.length > MAX_VALUE_LENGTH,
+  )
+  if (overlongName)
     return refused(
       'invalid_request',
-      `The parameter ${tooLong} is longer than ${MAX_VALUE_LENGTH} characters.`,
+      `The parameter ${overlongName} is longer than ${MAX_VALUE_LENGTH} characters.`,
     )
-  const { request_uri: _, ...kept } = params
-  if (JSON.stringify(kept).length > MAX_REQUEST_LENGTH)
+  const { request_uri: _, ...storedParams } = params
+  if (JSON.stringify(storedParams).length > MAX_REQUEST_LENGTH)
     return refused(
       'invalid_request',
       `The parameters are longer than ${MAX_REQUEST_LENGTH} characters together.`,
@@ -101,13 +103,13 @@ export function redirectUriOf(app: App, params: RequestParams): string | null {
   return acceptsRedirectUri(app.redirectUris, requested) ? requested : null
 }
 
-/** Reads a request whose app and redirect URI are known to belong together. */
+/** Reads a request. @param redirectUri a URI that `redirectUriOf` found to be registered for the app */
 export function readRequest(app: App, redirectUri: string, params: RequestParams): RequestOrRefusal {
   const state = params.state ?? null
-  const read = validateParams(app, params)
-  if ('refusal' in read) return { ...read, redirectUri, state }
+  const validated = validateParams(app, params)
+  if ('refusal' in validated) return { ...validated, redirectUri, state }
   return {
-    request: { ...read, app, redirectUri, state, namesRedirectUri: params.redirect_uri !== undefined },
+    request: { ...validated, app, redirectUri, state, namesRedirectUri: params.redirect_uri !== undefined },
   }
 }
 
@@ -124,8 +126,8 @@ function validateParams(app: App, params: RequestParams): ValidatedParams | { re
     )
   if ((params.response_mode ?? 'query') !== 'query')
     return refused('invalid_request', 'response_mode must be "query" or left out.')
-  const granted = grantableScopes(app, params.scope ?? '')
-  if ('refused' in granted) return refused('invalid_scope', `${granted.refused}.`)
+  const requested = grantableScopes(app, params.scope ?? '')
+  if ('refused' in requested) return refused('invalid_scope', `${requested.refused}.`)
   if (resource !== undefined && audience !== resource)
     return refused('invalid_target', 'audience and resource must name the same audience.')
   const prompts = [...new Set((params.prompt ?? '').split(' ').filter(Boolean))]
@@ -136,10 +138,10 @@ function validateParams(app: App, params: RequestParams): ValidatedParams | { re
     )
   if (params.max_age !== undefined && !/^\d{1,9}$/.test(params.max_age))
     return refused('invalid_request', 'max_age must be a number of seconds.')
-  const withoutPkce = pkceRefusal(app, params, granted.scopes)
-  if (withoutPkce) return withoutPkce
+  const refusalByPkce = pkceRefusal(app, params, requested.scopes)
+  if (refusalByPkce) return refusalByPkce
   return {
-    scopes: granted.scopes,
+    scopes: requested.scopes,
     audience,
     nonce,
     codeChallenge: params.code_challenge ?? null,
@@ -151,8 +153,8 @@ function validateParams(app: App, params: RequestParams): ValidatedParams | { re
 }
 
 /**
- * The refusal of a request without PKCE by S256, or null. Older confidential clients may send a `nonce` instead, which
- * protects them equally if they check it (RFC 9700 section 2.1.1).
+ * The refusal of a request without PKCE by S256; null if the request is accepted. Older confidential clients may send a
+ * `nonce` instead, which protects them equally if they check it (RFC 9700 section 2.1.1).
  */
 function pkceRefusal(app: App, params: RequestParams, scopes: string[]): { refusal: Refusal } | null {
   const { code_challenge: challenge, code_challenge_method: method, nonce } = params

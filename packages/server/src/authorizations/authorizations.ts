@@ -46,8 +46,8 @@ export interface Authorizations {
   /** What the person must do before the request can be answered. */
   decide(browserRequest: BrowserRequest, signedIn: SignedIn | null): Promise<Decision>
   /**
-   * Issues a code and returns the URL to redirect the browser to: with the code, or with an error if the person was
-   * issued too many; null if the pushed request was answered before.
+   * Issues a code and returns the URL to redirect the browser to, with the code, or with an error if the person was
+   * issued too many codes. Null if the pushed request was answered before.
    * @param consented scopes that the person granted just now; null if no consent was asked for
    */
   issue(
@@ -57,8 +57,8 @@ export interface Authorizations {
     caller: Caller,
   ): Promise<string | null>
   /**
-   * Whether following a link, without a click, may redirect the browser to the app (RFC 9700 section 4.11.2). Anybody
-   * may register a client, so for such a client the person must have consented to it before.
+   * Whether the browser may be redirected to the app at once, without a click on a page of this service (RFC 9700
+   * section 4.11.2). Anybody may register a client, so the person must have consented to such a client before.
    */
   mayRedirectTo(app: App, signedIn: SignedIn | null): Promise<boolean>
   /** The URL that redirects the browser back to the app with an error. */
@@ -67,7 +67,7 @@ export interface Authorizations {
   push: PushedRequests['push']
   /** The claims of an id token of this service, expired or not; null for any other text. */
   readIdToken(token: string): Promise<IssuedIdToken | null>
-  /** Ends the app's session that an id token names, for a person who signs out there. */
+  /** Ends the app's session that an id token names, when a person signs out in the app. */
   endIssued(issued: IssuedIdToken, caller: Caller): Promise<void>
   /** The registered app with this client id. */
   findApp(clientId: string, network: string): Promise<App | null>
@@ -109,17 +109,17 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
           ? refused('login_required', 'Nobody is signed in, or not recently enough.')
           : { needs: 'sign_in' }
       }
-      if (!(await isHinted(request, signedIn))) {
-        // Otherwise a person who signed in just for this request would be asked again and again.
+      if (!(await isHintedPerson(request, signedIn))) {
+        // A person who signed in just for this request is not asked to sign in again, which could repeat without end.
         return isSilent || signedIn.session.createdAt >= browserRequest.firstSentAt
           ? refused('login_required', 'Another person is signed in than the one of the id_token_hint.')
           : { needs: 'sign_in' }
       }
-      const missing = await missingConsent(request, signedIn.user.id)
-      if (!missing) return { needs: 'nothing' }
+      const scopes = await missingConsent(request, signedIn.user.id)
+      if (!scopes) return { needs: 'nothing' }
       return isSilent
         ? refused('consent_required', 'The person has not agreed to what the app asks for.')
-        : { needs: 'consent', scopes: missing }
+        : { needs: 'consent', scopes }
     },
 
     async issue({ request, pushedId }, { user, session }, consented, caller) {
@@ -179,7 +179,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
 
   /**
    * The refusal if this person was issued too many codes, or null. Each code stores a row, and its redemption a
-   * session; without a limit one person could cause any number of them where no consent is asked for.
+   * session. Without a limit, an app that needs no consent could cause any number of them.
    */
   function tooManyCodes(userId: string): Refusal | null {
     try {
@@ -208,35 +208,35 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
   }
 
   /**
-   * Whether the signed-in person is the one of the `id_token_hint` (OpenID Connect Core section 3.1.2.2). A hint that
-   * was not issued here is ignored.
+   * Whether the signed-in person is the one whom the `id_token_hint` names (OpenID Connect Core section 3.1.2.2). A
+   * hint that this service did not issue is ignored.
    */
-  async function isHinted({ idTokenHint }: AuthorizationRequest, { user }: SignedIn): Promise<boolean> {
+  async function isHintedPerson({ idTokenHint }: AuthorizationRequest, { user }: SignedIn): Promise<boolean> {
     const hintedToken = idTokenHint === null ? null : await readIdToken(deps.jwt, idTokenHint)
     return hintedToken === null || hintedToken.userId === user.id
   }
 
-  /** The scopes to ask for; null if there is nothing to ask. */
+  /** The scopes for which to ask the person's consent; null if the person need not be asked. */
   async function missingConsent(request: AuthorizationRequest, userId: string): Promise<string[] | null> {
     const scopes = grantedScopes(request)
     if (!needsConsent(request.app)) return null
     const consent = await store.consents.find(userId, request.app.id)
-    const isAsked = request.prompts.includes('consent') || isForOtherService(request)
-    return covers(consent, request.app, scopes) && !isAsked ? null : scopes
+    const mustAsk = request.prompts.includes('consent') || isForOtherService(request)
+    return covers(consent, request.app, scopes) && !mustAsk ? null : scopes
   }
 }
 
 /**
- * Whether a client that describes itself asks for a token for another app's service. A consent does not name services,
- * so the person is asked for each, on a page that does.
+ * Whether a client that describes itself asks for a token for another app's service. A stored consent does not say for
+ * which services it is, so the person is asked each time, on a page that names the service.
  */
 function isForOtherService({ app, audience }: AuthorizationRequest): boolean {
   return audience !== null && isSelfDescribed(app.id)
 }
 
 /**
- * Offline access needs the person's consent to just that (OpenID Connect Core section 11), except for apps that the
- * operator trusts.
+ * The scopes to grant: those that were requested, but `offline_access` only if the request asks for the person's
+ * consent (OpenID Connect Core section 11) or the app needs no consent.
  */
 export function grantedScopes({ app, scopes, prompts }: AuthorizationRequest): string[] {
   const mayBeOffline = !needsConsent(app) || prompts.includes('consent')

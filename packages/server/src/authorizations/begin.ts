@@ -11,12 +11,12 @@ import {
 } from './authorization-request.ts'
 import type { PushedRequests } from './pushed-requests.ts'
 
-/** The result of reading an authorization request: valid, or why it is refused. */
+/** The result of reading an authorization request: the valid request, or why it is refused. */
 export type CheckedRequest =
   | { request: AuthorizationRequest; params: RequestParams; pushedId: string | null }
-  /** An error for the app, sent to its redirect URI. */
+  /** The error is for the app, and sent to its redirect URI. */
   | { refusal: Refusal; redirectUri: string; state: string | null; app: App }
-  /** An error that is only shown to the person, since it is not certain where an answer may be sent. */
+  /** The error is only shown to the person, since it is not certain that the redirect URI belongs to the app. */
   | { unusable: Refusal }
 
 export interface BeginDeps {
@@ -47,7 +47,7 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
     return resume(pushed.params, pushed.id, network)
   }
 
-  /** Reads the parameters of a request again, since the app may have changed. */
+  /** Checks the parameters against the current settings of the app, which may have changed since the first request. */
   async function resume(
     params: RequestParams,
     pushedId: string | null,
@@ -58,7 +58,7 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
     const redirectUri = redirectUriOf(app, params)
     if (redirectUri === null)
       return unusable('invalid_request', 'The redirect_uri is not one that is registered for this app.')
-    const read = await withAudience(readRequest(app, redirectUri, params))
+    const read = await withCheckedAudience(readRequest(app, redirectUri, params))
     return 'refusal' in read ? { ...read, app } : { ...read, params, pushedId }
   }
 
@@ -75,7 +75,7 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
   }
 
   /** Checks that the requested audience is this service's or registered for an app (RFC 8707 section 2). */
-  async function withAudience(read: RequestOrRefusal): Promise<RequestOrRefusal> {
+  async function withCheckedAudience(read: RequestOrRefusal): Promise<RequestOrRefusal> {
     if ('refusal' in read) return read
     const { audience, redirectUri, state } = read.request
     if (audience === null) return read

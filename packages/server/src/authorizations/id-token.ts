@@ -23,7 +23,7 @@ export interface IssuedIdToken {
   sessionId: string
 }
 
-/** Reads an `id_token_hint` (OpenID Connect Core section 3.1.2.1); null for anything that was not issued here. */
+/** Reads an `id_token_hint` (OpenID Connect Core section 3.1.2.1); null for a token that this service did not issue. */
 export async function readIdToken(jwt: Jwt, token: string): Promise<IssuedIdToken | null> {
   const claims = await jwt.readIssued(token, 'JWT')
   if (claims?.type !== 'id') return null
@@ -44,7 +44,7 @@ export function claimsAbout(user: User, scopes: readonly string[]): Record<strin
  * An id token for the app of a session (OpenID Connect Core section 2). `sid` is the id of that session, which logout
  * tokens name when it ends.
  *
- * @param nonce that of the authorization request; null if it had none, or if the tokens are refreshed
+ * @param nonce the nonce of the authorization request; null if it had none, or if the tokens are refreshed
  */
 export function signIdToken(
   { jwt, clock, publicUrl }: IdTokenDeps,

@@ -15,9 +15,9 @@ export interface PushedRequest {
 }
 
 export interface PushedRequests {
-  /** Creates the `request_uri` of a validated request, which can be answered by one code. */
+  /** Creates the `request_uri` of a validated request. The request can be answered by one code only. */
   push(params: RequestParams): { requestUri: string; expiresIn: number }
-  /** Reads a `request_uri`; null for one of another server. */
+  /** Reads a `request_uri`; null if it does not have the form of this service's. */
   open(requestUri: string): PushedRequest | 'expired' | null
 }
 

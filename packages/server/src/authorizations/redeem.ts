@@ -17,7 +17,7 @@ export interface CodeRedemption {
   redirectUri: string | null
   /** The `code_verifier` of PKCE. */
   verifier: string | null
-  /** The requested audience, which must be that of the authorization request; null if the client named none. */
+  /** The audience that the client repeats from the authorization request; null if it names none. */
   audience: string | null
 }
 
@@ -34,7 +34,7 @@ export type Redeem = (wanted: CodeRedemption, caller: Caller) => Promise<Redeeme
 /**
  * Redeems a code once: one conditional update picks the winner of concurrent calls and opens its session in the same
  * transaction. A code that is presented a second time by its client, with the right verifier, ends the session that it
- * opened (RFC 6749 section 4.1.2). Without that proof nothing is consumed or ended: a stolen code does no harm.
+ * opened (RFC 6749 section 4.1.2). Without the verifier nothing is consumed or ended, so a stolen code does no harm.
  */
 export function createRedeem({ storage, clock, sessions }: RedeemDeps): Redeem {
   const { store } = storage

@@ -7,8 +7,8 @@ export type FileSecrets = Pick<Secrets, 'mac' | 'verifyMac' | 'ids' | 'fingerpri
 export interface Trust {
   secrets: FileSecrets
   /**
-   * Also accept files of versions that wrote no MAC, and a journal with missing files. Anyone who could write to such
-   * files may have added keys, administrators and credit, so the operator must ask for this explicitly.
+   * Whether to also accept files of versions that wrote no MAC, and a journal with missing files. Anyone who could
+   * write to such files may have added keys, administrators and credit, so the operator must ask for this explicitly.
    */
   unauthenticated: boolean
 }

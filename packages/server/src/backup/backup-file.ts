@@ -15,7 +15,7 @@ import { type FileSecrets, splitMac, type Trust, UNAUTHENTICATED_RISK, withMac }
  */
 export const BACKUP_FORMAT = 2
 const UNAUTHENTICATED_FORMAT = 1
-/** In UTF-16 code units. The longest lines, of queued mail (sealed and escaped), are far shorter. */
+/** In UTF-16 code units. Even the longest lines, those of queued mail, are far shorter. */
 const MAX_LINE_LENGTH = 4 * 1024 * 1024
 
 /**
@@ -25,11 +25,10 @@ const MAX_LINE_LENGTH = 4 * 1024 * 1024
 export interface BackupHeader {
   keyway_backup: number
   /**
-   * The name that the file was written with, so that an old backup cannot be renamed to replace a newer one. Since
-   * format 2.
+   * The original name of the file, so that an old backup cannot be renamed to replace a newer one. Absent in format 1.
    */
   file?: string
-  /** The id of the service, as in its journal; null before the service's first start. Since format 2. */
+  /** The id of the service, as in its journal; null before the service's first start. Absent in format 1. */
   service?: string | null
   created_at: Instant
   version: string
@@ -231,7 +230,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Yields the same rows, and calls `progress` after every 1000. */
+/** Yields the same rows, and calls `progress` after every 1000 rows. */
 export async function* withProgress<Each>(rows: AsyncIterable<Each>, progress?: (rows: number) => void) {
   let count = 0
   for await (const row of rows) {

@@ -25,7 +25,7 @@ export interface BackupStore {
 export interface RestoreTransaction {
   /** Deletes the initial rows of a new database, including signing keys. */
   clear(): Promise<void>
-  /** Returns false, and writes nothing, if the table does not belong in backups. */
+  /** Returns false and writes nothing if the table does not belong in backups. */
   insert(table: string, rows: readonly Row[]): Promise<boolean>
   /**
    * Ends every session, link and invitation, and expires queued mail that contains a link. Returns the numbers of ended

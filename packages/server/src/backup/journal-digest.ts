@@ -6,8 +6,9 @@ import type { EntryOf, JournalEntry } from './journal-entry.ts'
 import { createCompleteness, dayOf, isAuthenticated, readJournalLines } from './journal-reader.ts'
 
 /**
- * The final state of every subject that may have several entries in a journal, independent of the order of its lines.
- * Subjects with one entry (sessions, links, charges, credits) may be millions, so they are read again as a stream.
+ * The final state of every subject that may have several entries in a journal; the order of the lines does not matter.
+ * Subjects with one entry (sessions, links, charges, credits) are not included: there may be millions, so a restore
+ * reads their entries a second time, as a stream.
  */
 export interface JournalDigest {
   /** Number of entries, without `opened` and `closed`. */
@@ -28,7 +29,7 @@ export interface JournalDigest {
   beginsAt: Instant | null
   /** Files without a `closed` entry, whose last entries may be missing. */
   openEnds: { file: string; at: Instant }[]
-  /** Description of missing parts, if the operator accepted an incomplete journal. */
+  /** Names a missing or truncated file, if the operator accepted an incomplete journal. */
   missing: string | null
 }
 
@@ -45,7 +46,7 @@ export interface KeyDigest {
 
 export interface UserDigest {
   status: UserStatus
-  /** Time of the last status. */
+  /** Time of the entry with this status. */
   at: Instant
   /** The role in the last entry that has one; older versions wrote entries without a role. */
   role: { role: UserRole; at: Instant } | null
@@ -83,7 +84,7 @@ export async function digestJournal(
     completeness.add(line)
     if (entry.type === 'opened') {
       refuseOtherInstance(entry, file, instance)
-      digest.beginsAt = earlier(digest.beginsAt, entry.at)
+      digest.beginsAt = earlierOf(digest.beginsAt, entry.at)
     }
     if (!isChange(entry, since)) continue
     if (++digest.entries % 1000 === 0) progress(digest.entries)
@@ -91,7 +92,7 @@ export async function digestJournal(
   }
   // A file has the entries of one day only, so files of earlier days do not matter.
   digest.openEnds = completeness.openEnds().filter(({ file }) => dayOf(file) >= dayAt(since))
-  digest.missing = completeness.findMissing(neededSince(files, since))
+  digest.missing = completeness.findMissing(firstNeededDay(files, since))
   if (digest.missing && !trust.unauthenticated)
     throw new OperatorError(
       `The journal is incomplete: ${digest.missing}. Nothing was changed. Restore the original file. ${UNAUTHENTICATED_RISK}`,
@@ -113,7 +114,7 @@ export function filesNeeded(files: readonly string[], since: Instant, { unauthen
 }
 
 /** The first day from which no file may be missing: operators may delete the oldest days as a whole. */
-function neededSince(files: readonly string[], since: Instant): string {
+function firstNeededDay(files: readonly string[], since: Instant): string {
   const oldest = dayOf(files.find(isAuthenticated) ?? '')
   return [oldest, dayAt(since)].sort()[1]!
 }
@@ -159,8 +160,8 @@ function addKey({ keys }: JournalDigest, entry: EntryOf<'api_key'>): void {
   const existing = keys.get(entry.id)
   const isLast = !existing || entry.at >= existing.at
   keys.set(entry.id, {
-    revokedAt: earlier(existing?.revokedAt ?? null, entry.revoked_at),
-    expiresAt: earlier(existing?.expiresAt ?? null, entry.expires_at),
+    revokedAt: earlierOf(existing?.revokedAt ?? null, entry.revoked_at),
+    expiresAt: earlierOf(existing?.expiresAt ?? null, entry.expires_at),
     allowedNetworks: isLast ? entry.allowed_networks : existing.allowedNetworks,
     at: isLast ? entry.at : existing.at,
   })
@@ -189,6 +190,6 @@ function keepLast<Entry extends { at: Instant }>(map: Map<string, Entry>, name: 
 }
 
 /** The earlier of two instants; null means never. */
-export function earlier(left: Instant | null, right: Instant | null): Instant | null {
+export function earlierOf(left: Instant | null, right: Instant | null): Instant | null {
   return left === null || right === null ? (left ?? right) : Math.min(left, right)
 }

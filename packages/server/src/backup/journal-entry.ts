@@ -34,8 +34,8 @@ export type JournalEntry =
       allowed_networks: string[]
     }
   /**
-   * The state of an account after its status, its role or the time of its deletion changed. Older versions wrote only
-   * the status.
+   * The state of an account after its status, its role or the time of its deletion changed. Older versions wrote
+   * neither `role` nor `deletes_at`.
    */
   | {
       type: 'user'
@@ -82,8 +82,9 @@ export type JournalEntry =
   | { type: 'policies'; at: Instant; policies: SetPolicies; changed_at: Instant }
 
 /** Older versions wrote neither `keyId` nor `lineageId`. */
-export type JournaledLedgerEntry = Omit<LedgerEntry, AddedLater> & Partial<Pick<LedgerEntry, AddedLater>>
-type AddedLater = 'keyId' | 'lineageId'
+export type JournaledLedgerEntry = Omit<LedgerEntry, FieldAddedLater> &
+  Partial<Pick<LedgerEntry, FieldAddedLater>>
+type FieldAddedLater = 'keyId' | 'lineageId'
 
 export function toLedgerEntry({
   keyId = null,
@@ -112,8 +113,8 @@ export function parseEntry(line: string): JournalEntry | { problem: string } {
     : undefined
   if (!shape)
     return { problem: `has an entry ${JSON.stringify(value.type)}, which this version does not know` }
-  const invalid = Object.entries({ at: instant, ...shape }).find(([name, check]) => !check(value[name]))
-  if (invalid) return { problem: `has an entry "${value.type}" without a valid "${invalid[0]}"` }
+  const invalidField = Object.entries({ at: instant, ...shape }).find(([name, check]) => !check(value[name]))
+  if (invalidField) return { problem: `has an entry "${value.type}" without a valid "${invalidField[0]}"` }
   return value as unknown as JournalEntry
 }
 

@@ -7,15 +7,15 @@ import { splitMac, type Trust, UNAUTHENTICATED_RISK, unknownSecretProblem } from
 import { type EntryOf, type JournalEntry, parseEntry } from './journal-entry.ts'
 
 /**
- * Older versions, which wrote no MACs, also read files with AUTHENTICATED_SUFFIX by this suffix, and refuse their
- * lines.
+ * The suffix of all journal files. Authenticated files have it too, so that older versions, which know no MACs, find
+ * these files and refuse them instead of ignoring them.
  */
 const JOURNAL_SUFFIX = '.ndjson'
 /** Files whose lines have MACs; see `openJournal`. */
 export const AUTHENTICATED_SUFFIX = '.v2.ndjson'
 /**
  * Maximum length of a line, in UTF-16 code units. The longest line is the first, which lists 64 files; the entry of a
- * key with all its networks takes a tenth of this.
+ * key with the maximum number of networks takes a tenth of this.
  */
 export const MAX_LINE_LENGTH = 64 * 1024
 
@@ -149,20 +149,20 @@ export interface Completeness {
 
 /** Later files list the lengths of earlier ones; the end of the newest file is only confirmed by its `closed` entry. */
 export function createCompleteness(): Completeness {
-  /** The files that were read, by name, with the length and time of what was read so far. */
-  const readFiles = new Map<string, { bytes: number; at: number; closed: boolean }>()
-  /** The files that others list, by name, with their largest listed length. */
+  /** The files whose lines were added, by name, with the length and the time of their entries so far. */
+  const verifiedFiles = new Map<string, { bytes: number; at: number; closed: boolean }>()
+  /** The files that other files list, by name, with their largest listed length. */
   const listedFiles = new Map<string, { bytes: number; listedBy: string }>()
 
   return {
     add({ file, entry, nextOffset }) {
       if (!isAuthenticated(file)) return
-      readFiles.set(basename(file), { bytes: nextOffset, at: entry.at, closed: entry.type === 'closed' })
+      verifiedFiles.set(basename(file), { bytes: nextOffset, at: entry.at, closed: entry.type === 'closed' })
       if (entry.type === 'opened') addListedFiles(entry)
     },
     findMissing(neededSince) {
       for (const [name, { bytes, listedBy }] of listedFiles) {
-        const foundFile = readFiles.get(name)
+        const foundFile = verifiedFiles.get(name)
         if (!foundFile && dayOf(name) >= neededSince) return `${name} is missing, which ${listedBy} lists`
         if (foundFile && foundFile.bytes < bytes)
           return `${name} is truncated: it has ${foundFile.bytes} bytes of complete lines, and had ${bytes} when ${listedBy} was created`
@@ -170,7 +170,7 @@ export function createCompleteness(): Completeness {
       return null
     },
     openEnds() {
-      return [...readFiles].flatMap(([file, { at, closed }]) => (closed ? [] : [{ file, at }]))
+      return [...verifiedFiles].flatMap(([file, { at, closed }]) => (closed ? [] : [{ file, at }]))
     },
   }
 

@@ -11,7 +11,7 @@ const MAX_CONCURRENT_READS = 20
 
 interface Deps {
   journal: Journal
-  /** Read after the commit; it may include later changes, which does no harm. */
+  /** Read after the commit. The state may include later changes, which does no harm. */
   store: Store
   clock: Clock
   log: Log
@@ -24,7 +24,7 @@ interface Deps {
 export function createJournalWriter({ journal, store, clock, log }: Deps) {
   const entriesOf = createEntryReader(store, clock)
 
-  /** Reads some at a time, so that a transaction that ended many subjects does not use all database connections. */
+  /** Reads a few subjects at a time, so that a transaction that ended many does not use all database connections. */
   async function entriesOfAll(facts: readonly Fact[]): Promise<JournalEntry[]> {
     const entries: JournalEntry[][][] = []
     for (let start = 0; start < facts.length; start += MAX_CONCURRENT_READS)
@@ -56,7 +56,7 @@ function withoutRepeats(facts: readonly Fact[]): Fact[] {
 /** Reads the state of each kind of subject for its journal entry. A missing kind does not compile. */
 export type SubjectStates = { [Kind in Ending['kind']]: (id: string) => Promise<EntryOf<Kind>[]> }
 
-/** Returns a function that reads what the journal entries of a fact need. */
+/** Returns a function that makes the journal entries of a fact, reading the state of its subject. */
 function createEntryReader(store: Store, clock: Clock): (fact: Fact) => Promise<JournalEntry[]> {
   const states: SubjectStates = {
     async api_key(id) {

@@ -16,7 +16,7 @@ export interface Journal {
 export interface JournalDeps {
   clock: Clock
   secrets: FileSecrets
-  /** The id of this installation, in the first line of every file. */
+  /** The id of this service, which the first line of every file has. */
   instance: string
 }
 

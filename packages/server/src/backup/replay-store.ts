@@ -5,17 +5,17 @@ import type { AuthorizationState } from '../endings/fact.ts'
 
 /** Queries and updates for the replay of a journal: batch look-ups, and updates that never override a newer state. */
 export interface ReplayStore {
-  /** The existing sessions, each with whether it has ended. */
+  /** Whether each of these sessions has ended, by id; unknown sessions are absent. */
   sessionsEnded(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** The existing links, each with whether it was used. */
+  /** Whether each of these links was used, by id; unknown links are absent. */
   linksUsed(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** The causes that are in the ledger. */
+  /** Those of the causes that have an entry in the ledger. */
   postedCauses(causes: readonly string[]): Promise<Set<string>>
-  /** The address hashes that received their trial credit. */
+  /** Those of the address hashes that received their trial credit. */
   claimedCredits(addressHashes: readonly string[]): Promise<Set<string>>
-  /** When an operator last activated the account; null if never, or if the security event of that was pruned. */
+  /** When an operator last activated the account; null if never, or if that security event was pruned. */
   lastActivation(userId: string): Promise<Instant | null>
-  /** When the person last requested or cancelled the deletion of the account; null if never, or if it was pruned. */
+  /** When the person last requested or cancelled the account's deletion; null if never, or if that event was pruned. */
   lastDeletionChange(userId: string): Promise<Instant | null>
   /** Whether an ending of the key, or a new restriction, was recorded after `since`. Endings are kept for an hour. */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
@@ -27,14 +27,14 @@ type KeyRef = Pick<ApiKey, 'id' | 'userId'>
 
 /** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface ReplayChanges {
-  /** Moves a key's expiry to `expiresAt`. Returns false, and writes nothing, if it expires earlier or is revoked. */
+  /** Moves a key's expiry to `expiresAt`. Returns false and writes nothing if the key expires earlier or is revoked. */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>
-  /** Returns false, and writes nothing, if the key's networks are no longer `from`. */
+  /** Returns false and writes nothing if the key's networks are no longer `from`. */
   replaceNetworks(key: KeyRef, from: readonly string[], to: readonly string[], now: Instant): Promise<boolean>
   /** Removes the app's secrets that were added before `before` and are not among `hashes`. Returns their number. */
   removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
   /**
-   * Withdraws a charge authorization as of `at`. Returns null, and writes nothing, if it is withdrawn already or was
+   * Withdraws a charge authorization as of `at`. Returns null and writes nothing if it is withdrawn already or was
    * granted again after `at`.
    */
   withdrawAsOf(userId: string, appId: string, at: Instant): Promise<AuthorizationState | null>

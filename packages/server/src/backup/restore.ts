@@ -32,7 +32,7 @@ export interface JournalReport {
   unknown: number
   /** Files without a `closed` entry, whose last entries may be missing; see `JournalDigest`. */
   openEnds: JournalDigest['openEnds']
-  /** What is missing, if the operator accepted an incomplete journal. */
+  /** Names a missing or truncated file, if the operator accepted an incomplete journal. */
   missing: string | null
 }
 
@@ -44,10 +44,10 @@ export interface RestoreOptions {
 }
 
 /**
- * How long a transaction may take to commit after the time of its entry. Entries from so long before the backup are
- * applied too, since the backup may lack their changes.
+ * The longest expected time from an entry's instant to the commit of its transaction. Entries up to this much older
+ * than the backup are applied too, since the backup may lack their changes.
  */
-export const LATE_COMMITS = MINUTE
+export const MAX_COMMIT_DELAY = MINUTE
 const INSERT_BATCH = 500
 /** At least as long as people have to cancel the deletion of their accounts. */
 const DELETION_WAIT_AFTER_RESTORE = 7 * DAY
@@ -83,19 +83,19 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
       const now = clock.now()
       await tx.clear()
       await insertAll(tx, backup, progress)
-      const ended = await tx.endSignIns(now)
-      const applied = journal && (await applyJournal(tx, journal, trust))
-      // Without a journal it is unknown who cancelled a deletion since the backup. The delay begins again, so that they
-      // can cancel it again.
+      const endedCounts = await tx.endSignIns(now)
+      const journalReport = journal && (await applyJournal(tx, journal, trust))
+      // Without a journal it is unknown who cancelled the deletion of an account since the backup. The waiting time
+      // begins again, so that these people can cancel it again.
       if (!journal) await tx.postponeDeletions(now + DELETION_WAIT_AFTER_RESTORE)
       const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
       return {
         backupFrom: header.created_at,
         counts,
-        sessionsEnded: ended.sessions,
-        linksEnded: ended.links,
+        sessionsEnded: endedCounts.sessions,
+        linksEnded: endedCounts.links,
         keysRevoked,
-        journal: applied,
+        journal: journalReport,
       }
     })
   }
@@ -143,7 +143,7 @@ interface VerifiedJournal {
 
 /** @throws OperatorError if the journal does not cover the whole time since the backup */
 async function verifyJournal(folder: string, header: BackupHeader, trust: Trust): Promise<VerifiedJournal> {
-  const since = header.created_at - LATE_COMMITS
+  const since = header.created_at - MAX_COMMIT_DELAY
   const files = filesNeeded(await journalFiles(folder), since, trust)
   const digest = await digestJournal(files, { trust, instance: header.service ?? null, since })
   const { beginsAt } = digest

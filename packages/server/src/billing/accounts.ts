@@ -56,12 +56,15 @@ export function createAccounts(deps: {
 
     async balanceHistory(userId) {
       const today = deps.clock.now() - (deps.clock.now() % DAY)
-      const ends = Array.from({ length: BALANCE_DAYS + 1 }, (_, at) => today + DAY * (at + 1 - BALANCE_DAYS))
-      const [before = 0, ...balances] = await billing.balancesBefore(userId, ends)
-      return balances.map((balance, at) => ({
-        start: ends[at]!,
+      const ends = Array.from(
+        { length: BALANCE_DAYS + 1 },
+        (_, index) => today + DAY * (index + 1 - BALANCE_DAYS),
+      )
+      const [balanceBefore = 0, ...balances] = await billing.balancesBefore(userId, ends)
+      return balances.map((balance, index) => ({
+        start: ends[index]!,
         balance,
-        change: balance - (balances[at - 1] ?? before),
+        change: balance - (balances[index - 1] ?? balanceBefore),
       }))
     },
 

@@ -5,28 +5,30 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { ChargeAuthorization } from './charge-authorization.ts'
 import type { LedgerEntry, Subscription } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
-import type { SpendCaps, Spent } from './spend.ts'
+import type { SpendCaps, SpentSums } from './spend.ts'
 
 export interface PostedEntry {
   entry: LedgerEntry
   /** What the key's lineage has spent, this entry included; null for an entry without a key. */
-  spent: Spent | null
+  spent: SpentSums | null
 }
 
 export interface BillingStore {
   /** Zero for a user without entries. */
   balance(userId: string): Promise<MicroDollars>
   findEntry(id: string): Promise<LedgerEntry | null>
-  /** The entry that an Idempotency-Key or an event created, if any. */
+  /** The entry with this cause, such as the hash of an Idempotency-Key, if any. */
   findByCause(cause: string): Promise<LedgerEntry | null>
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
-  /** The balance just before each of these instants, by one look-up of the index each; zero before the first entry. */
+  /**
+   * The balance just before each of these instants; zero before the first entry. Each costs one look-up of an index.
+   */
   balancesBefore(userId: string, instants: readonly Instant[]): Promise<MicroDollars[]>
   /** False if the user has a subscription already. */
   insertSubscription(subscription: Subscription): Promise<boolean>
   subscription(userId: string): Promise<Subscription | null>
   /** The sums charged to the keys of these lineages; lineages without a charge are absent. */
-  spentOf(lineageIds: readonly string[]): Promise<Map<string, Spent>>
+  spentOf(lineageIds: readonly string[]): Promise<Map<string, SpentSums>>
   /** Newest grant first; withdrawn ones stay listed. */
   authorizations(userId: string): Promise<ChargeAuthorization[]>
 }
@@ -34,20 +36,20 @@ export interface BillingStore {
 /** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface BillingChanges {
   /**
-   * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Null, and nothing
-   * written, if the balance would be negative or the cause was used. `createdAt` is moved forward if needed, so that a
-   * user's entries sort in the order in which they changed the balance. A debit counts as spent by the entry's lineage,
-   * even beyond its limits.
+   * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Returns null and
+   * writes nothing if the balance would be negative or the cause was used. `createdAt` is moved forward if needed, so
+   * that a user's entries sort in the order in which they changed the balance. A debit is added to the spending of the
+   * entry's key lineage, even beyond its limits.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
   /**
-   * Like `post`, unless the lineage would exceed `caps`: then writes nothing, and returns the period of the exceeded
+   * Like `post`. But if the key lineage would exceed `caps`, writes nothing and returns the period of the exceeded
    * limit.
    */
   charge(entry: Omit<LedgerEntry, 'balanceAfter'>, caps: SpendCaps): Promise<PostedEntry | SpendPeriod | null>
   /** Records that the address with this keyed hash got its trial credit. True the first time only. */
   claimTrialCredit(addressHash: string, userId: string, at: Instant): Promise<boolean>
-  /** Null if no such app is registered. Repeating an active grant does not change `grantedAt`. */
+  /** Returns null if no such app is registered. Granting an active authorisation again does not change `grantedAt`. */
   authorize(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>
   /** Null if the authorisation was never granted; withdrawing it again changes nothing. */
   withdraw(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>

@@ -42,7 +42,10 @@ export interface Charges {
 export type OnSpend = (tx: Transaction, spend: KeySpend) => Promise<void>
 
 type ChargeRefusal = 'charge_not_authorized' | 'insufficient_balance' | 'idempotency_conflict'
-type Outcome = { entry: LedgerEntry } | { refused: ChargeRefusal } | { over: SpendPeriod; at: Instant }
+type Outcome =
+  | { entry: LedgerEntry }
+  | { refused: ChargeRefusal }
+  | { exceededPeriod: SpendPeriod; at: Instant }
 
 const DETAILS: Record<ChargeRefusal, string> = {
   charge_not_authorized:
@@ -71,10 +74,10 @@ export function createCharges({
   return {
     async charge(app, wanted, idempotencyKey) {
       const id = newId(clock.now())
-      const origin = `charge:${app.id}:${sha256(idempotencyKey)}`
+      const baseCause = `charge:${app.id}:${sha256(idempotencyKey)}`
       const outcome = await storage.runExclusive([`balance:${wanted.userId}`], () =>
         storage.transaction<Outcome>(
-          tx => post(tx, { id, appId: app.id, origin }, wanted),
+          tx => post(tx, { id, appId: app.id, baseCause }, wanted),
           async store => {
             const entry = await store.billing.findEntry(id)
             return entry ? { entry } : undefined
@@ -82,18 +85,18 @@ export function createCharges({
         ),
       )
       if ('refused' in outcome) throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
-      if ('over' in outcome) throw limitReached(outcome.over, outcome.at)
+      if ('exceededPeriod' in outcome) throw limitReached(outcome.exceededPeriod, outcome.at)
       return outcome.entry
     },
   }
 
   async function post(
     tx: Transaction,
-    { id, appId, origin }: { id: string; appId: string; origin: string },
+    { id, appId, baseCause }: { id: string; appId: string; baseCause: string },
     wanted: WantedCharge,
   ): Promise<Outcome> {
     const now = clock.now()
-    const { earlier, cause } = await findEarlier(tx, origin, now)
+    const { earlier, cause } = await findEarlier(tx, baseCause, now)
     if (earlier) return replay(earlier, wanted)
     if (!(await mayCharge(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
 
@@ -118,7 +121,7 @@ export function createCharges({
     if (typeof posted === 'string') {
       const spent = (await tx.billing.spentOf([key!.lineageId])).get(key!.lineageId) ?? NOTHING_SPENT
       await onSpend(tx, { key: key!, caps, spent, amount: 0, refusedBy: posted, at: now })
-      return { over: posted, at: now }
+      return { exceededPeriod: posted, at: now }
     }
     if (posted) {
       const { createdAt: at } = posted.entry
@@ -156,18 +159,22 @@ function limitReached(per: SpendPeriod, at: Instant): KeywayError {
   )
 }
 
-/** The earlier charge with this Idempotency-Key within the window, if any, and the cause for a new charge. */
+/**
+ * The earlier charge with this Idempotency-Key within the window, if any, and the cause for a new charge if there is
+ * none.
+ */
 async function findEarlier(
   tx: Transaction,
-  origin: string,
+  baseCause: string,
   now: Instant,
 ): Promise<{ earlier: LedgerEntry | null; cause: string }> {
-  let cause = origin
+  let cause = baseCause
   let earlier = await tx.billing.findByCause(cause)
-  // A key that is reused after its window counts as new. Its cause must still be unique, so it includes the id of the
-  // last use. The window begins at the request (the time in the id); the ledger may have moved `createdAt` forward.
+  // An Idempotency-Key that is reused after its window counts as new. The cause must still be unique, so it includes
+  // the id of the key's last entry. The window begins at the request, whose time is in the id; the ledger may have
+  // moved `createdAt` forward.
   while (earlier && now >= instantOf(earlier.id) + IDEMPOTENCY_WINDOW) {
-    cause = `${origin}:${earlier.id}`
+    cause = `${baseCause}:${earlier.id}`
     earlier = await tx.billing.findByCause(cause)
   }
   return { earlier, cause }

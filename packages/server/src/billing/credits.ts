@@ -86,7 +86,7 @@ const DETAILS = {
   idempotency_conflict: 'This Idempotency-Key was used for another credit. Use a new one for each credit.',
 } as const
 
-/** The outcome if a concurrent call with this Idempotency-Key was first. */
+/** The outcome if a concurrent call with this Idempotency-Key created its entry first. */
 async function concurrentOutcome(found: Promise<LedgerEntry | null>, wanted: WantedCredit): Promise<Outcome> {
   const entry = await found
   return entry ? replay(entry, wanted) : { refused: 'idempotency_conflict' }

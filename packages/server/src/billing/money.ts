@@ -1,4 +1,4 @@
-/** Millionths of a US dollar, a whole number. Safe up to nine billion dollars. */
+/** Millionths of a US dollar, a whole number. Exact up to nine billion dollars. */
 export type MicroDollars = number
 
 export const MICROS_PER_DOLLAR = 1_000_000

@@ -7,10 +7,10 @@ import type { MicroDollars } from './money.ts'
 export type SpendCaps = Record<SpendPeriod, MicroDollars | null>
 
 /**
- * What a key and its predecessors were charged. An entry of the ledger belongs to the UTC day and month of its
- * `createdAt`, so these are sums over the ledger; `day` and `month` are the newest ones with an entry.
+ * What a key and its predecessors were charged in total, and in the newest UTC day and month with a charge (as numbers
+ * of `periodsOf`). The `createdAt` of a ledger entry decides its day and month, so these are sums over the ledger.
  */
-export interface Spent {
+export interface SpentSums {
   day: number
   daySpent: MicroDollars
   month: number
@@ -18,23 +18,23 @@ export interface Spent {
   totalSpent: MicroDollars
 }
 
-/** The result of a charge for the limits of its key. */
+/** A charge that was booked or refused, with the limits of its key and what was spent. */
 export interface KeySpend {
   key: ApiKey
   caps: SpendCaps
-  spent: Spent
+  spent: SpentSums
   /** The charged amount; 0 if the charge was refused. */
   amount: MicroDollars
-  /** The period whose limit refused the charge. */
+  /** The period whose limit refused the charge; null if the charge was booked. */
   refusedBy: SpendPeriod | null
   /** The instant of the entry, which decides its day and month. */
   at: Instant
 }
 
 export const NO_CAPS: SpendCaps = { day: null, month: null, total: null }
-export const NOTHING_SPENT: Spent = { day: 0, daySpent: 0, month: 0, monthSpent: 0, totalSpent: 0 }
+export const NOTHING_SPENT: SpentSums = { day: 0, daySpent: 0, month: 0, monthSpent: 0, totalSpent: 0 }
 
-/** The strictest of several limits of each period. */
+/** The strictest limit of each period among the given limits. */
 export function capsOf(...limits: (readonly SpendLimit[])[]): SpendCaps {
   const caps = { ...NO_CAPS }
   for (const { per, amount } of limits.flat()) caps[per] = Math.min(amount, caps[per] ?? amount)
@@ -47,24 +47,24 @@ export function periodsOf(at: Instant): { day: number; month: number } {
   return { day: Math.floor(at / DAY), month: (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth() }
 }
 
-export function spentIn(per: SpendPeriod, spent: Spent, at: Instant): MicroDollars {
+export function spentIn(per: SpendPeriod, spent: SpentSums, at: Instant): MicroDollars {
   const current = periodsOf(at)
   if (per === 'total') return spent.totalSpent
   if (per === 'month') return spent.month === current.month ? spent.monthSpent : 0
   return spent.day === current.day ? spent.daySpent : 0
 }
 
-/** The first period, shortest first, in which `amount` more would be over its limit. */
-export function periodOver(
+/** The shortest period whose limit would be exceeded by spending `amount` more; null if none would. */
+export function periodExceeded(
   caps: SpendCaps,
-  spent: Spent,
+  spent: SpentSums,
   amount: MicroDollars,
   at: Instant,
 ): SpendPeriod | null {
   return SPEND_PERIODS.find(per => spentIn(per, spent, at) + amount > (caps[per] ?? Infinity)) ?? null
 }
 
-/** When the amount spent in the period stops counting; null if never. */
+/** When the current period ends, and with it the count of what was spent in it; null for a limit in total. */
 export function endOf(per: SpendPeriod, at: Instant): Instant | null {
   if (per === 'total') return null
   const date = new Date(at)
@@ -73,7 +73,7 @@ export function endOf(per: SpendPeriod, at: Instant): Instant | null {
 }
 
 /** The remaining amount of each limit, for introspection. */
-export function remainingOf(caps: SpendCaps, spent: Spent, at: Instant) {
+export function remainingOf(caps: SpendCaps, spent: SpentSums, at: Instant) {
   return SPEND_PERIODS.flatMap(per => {
     const limit = caps[per]
     if (limit === null) return []

@@ -6,9 +6,10 @@ import type { Storage } from '../store.ts'
 import { readClientMetadata } from './client-metadata.ts'
 import { createReadLimits } from './read-limits.ts'
 
-/** How long a document is cached, and how long its absence. */
-const FRESH_FOR = HOUR
-const MISSING_FOR = MINUTE
+/** How long a document is cached. */
+const DOCUMENT_TTL = HOUR
+/** How long the absence of a document is cached. */
+const ABSENCE_TTL = MINUTE
 const MAX_DOCUMENTS = 1000
 
 interface CachedDocument {
@@ -17,8 +18,8 @@ interface CachedDocument {
 }
 
 /**
- * The client that the metadata document at this id, a URL, describes; null if there is none, or too many were fetched
- * for the network of the caller.
+ * The client that a metadata document describes, whose URL is the client id. Null if there is no document, or too many
+ * were fetched for the network of the caller.
  */
 export type FindDocument = (clientId: string, network: string) => Promise<App | null>
 
@@ -46,15 +47,15 @@ export function createClientDocuments({
     const now = clock.now()
     const cached = cache.get(clientId)
     if (cached && now < cached.until) return cached.app
-    // Not cached, since a request from another network may still read the document.
+    // This answer is not cached, since a request from another network may still fetch the document.
     if (!mayRead(network)) return storage.store.apps.find(clientId)
-    const entry: CachedDocument = { until: now + FRESH_FOR, app: find(clientId) }
+    const entry: CachedDocument = { until: now + DOCUMENT_TTL, app: find(clientId) }
     cache.delete(clientId)
     cache.set(clientId, entry)
     if (cache.size > MAX_DOCUMENTS) cache.delete(cache.keys().next().value!)
     try {
       const app = await entry.app
-      if (!app) entry.until = clock.now() + MISSING_FOR
+      if (!app) entry.until = clock.now() + ABSENCE_TTL
       return app
     } catch (error) {
       // The database did not answer: the next request tries again.

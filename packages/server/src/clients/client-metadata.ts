@@ -2,7 +2,7 @@ import { type AppSettings, DEFAULT_APP_SETTINGS } from '../apps/app.ts'
 import { isSigningAlg, problemsOf } from '../apps/app-settings.ts'
 import { SIGNING_ALGS, type SigningAlg } from '../signing-keys/signing-key.ts'
 
-/** Metadata of a client that describes itself (RFC 7591 section 2), or why it cannot be one. */
+/** The validated metadata of a client that describes itself (RFC 7591 section 2), or why it is refused. */
 export type MetadataOrError =
   | { settings: AppSettings; authMethod: AuthMethod }
   | { error: 'invalid_redirect_uri' | 'invalid_client_metadata'; description: string }
@@ -10,7 +10,7 @@ export type MetadataOrError =
 export type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
 
 const GRANTS = ['authorization_code', 'refresh_token']
-/** Maximum length of the name that is shown for a client; nobody has verified it. */
+/** Maximum length of the name that is shown for a client, which nobody has verified. */
 const MAX_NAME_LENGTH = 60
 /** Maximum length of all redirect URIs of one client: nodes read the URIs of all public clients, for CORS. */
 const MAX_REDIRECT_CHARACTERS = 2048
@@ -30,8 +30,8 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
       error: 'invalid_redirect_uri',
       description: `redirect_uris must have at most ${MAX_REDIRECT_CHARACTERS} characters together.`,
     }
-  const { token_endpoint_auth_method: asked = methods[0] } = metadata
-  const authMethod = methods.find(method => method === asked)
+  const { token_endpoint_auth_method: requestedMethod = methods[0] } = metadata
+  const authMethod = methods.find(method => method === requestedMethod)
   if (!authMethod) return refused(`token_endpoint_auth_method must be one of ${methods.join(', ')}.`)
   const { grant_types: grants = GRANTS, response_types: responses = ['code'] } = metadata
   if (!isTextList(grants) || grants.some(grant => !GRANTS.includes(grant)))

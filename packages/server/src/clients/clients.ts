@@ -7,7 +7,7 @@ import type { Registration } from './registration.ts'
 
 /** Ways in which apps become OAuth clients without the operator, each only where the operator allows it. */
 export interface Clients {
-  /** The app with this client id: registered, or described at the URL that is its id. @param network of the caller */
+  /** The app with this client id: registered, or described by the document at that URL. @param network of the caller */
   find(clientId: string, network: string): Promise<App | null>
   /** Loads the registration of clients on first use; null if the operator does not allow it. */
   registration: (() => Promise<Registration>) | null

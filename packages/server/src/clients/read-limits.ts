@@ -3,16 +3,18 @@ import { createKeyedWindows } from '../keyed-windows.ts'
 import type { KnownNetworks } from '../known-networks.ts'
 
 /**
- * Limits of the reads of one kind of document by one node, since anybody may name any URL: for one network, for all
- * known networks together (from which an account was used lately), and for all others together. One account can make
- * eight networks known, which cannot use up the limit of the known ones.
+ * Anybody may name any URL, so the reads that a node makes for clients are limited: for each network, for all known
+ * networks together (from which an account was used lately), and for all other networks together. One account can make
+ * eight networks known, which together cannot use up the limit of the known networks.
  */
 const NETWORK_LIMITS = [{ window: 'minute', limit: 10 }] as const
 const KNOWN_LIMITS = [{ window: 'minute', limit: 120 }] as const
 const UNKNOWN_LIMITS = [{ window: 'minute', limit: 60 }] as const
 const MAX_NETWORKS = 10_000
 
-/** Counts a read for the network of the client that causes it; false if the network has too many. */
+/**
+ * Counts a read for the network of the client that causes it; false if a limit is reached, so that it must not be made.
+ */
 export type MayRead = (network: string) => boolean
 
 /** Limits what strangers can make a node read from URLs that clients name themselves. */
@@ -23,12 +25,12 @@ export function createReadLimits({
   clock: Clock
   knownNetworks: Pick<KnownNetworks, 'isKnown'>
 }): MayRead {
-  const ofNetworks = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })
-  const ofKnown = createKeyedWindows({ clock, windows: KNOWN_LIMITS, maxNames: 10 })
-  const ofUnknown = createKeyedWindows({ clock, windows: UNKNOWN_LIMITS, maxNames: 10 })
+  const readsByNetwork = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })
+  const readsForKnown = createKeyedWindows({ clock, windows: KNOWN_LIMITS, maxNames: 10 })
+  const readsForUnknown = createKeyedWindows({ clock, windows: UNKNOWN_LIMITS, maxNames: 10 })
 
   return network => {
-    const ofAll = knownNetworks.isKnown(network) ? ofKnown : ofUnknown
-    return ofNetworks.count(network) === null && ofAll.count('all') === null
+    const total = knownNetworks.isKnown(network) ? readsForKnown : readsForUnknown
+    return readsByNetwork.count(network) === null && total.count('all') === null
   }
 }

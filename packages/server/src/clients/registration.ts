@@ -9,12 +9,14 @@ import { randomToken, sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import { type AuthMethod, readClientMetadata } from './client-metadata.ts'
 
-/** Limits of the clients that one network may register on one node. */
+/** How many clients one network may register on one node. */
 const LIMITS = [
   { window: 'hour', limit: 20 },
   { window: 'day', limit: 100 },
 ] as const
-/** Limits over all networks on one node, which bound what strangers with many networks can store. */
+/**
+ * How many clients all networks together may register on one node: bounds what strangers with many networks can store.
+ */
 const TOTAL_LIMITS = [
   { window: 'hour', limit: 500 },
   { window: 'day', limit: 2000 },

@@ -7,11 +7,12 @@ export interface DeviceAuthorizationStore {
   find(id: string): Promise<DeviceAuthorization | null>
   findByDeviceCode(hash: string): Promise<DeviceAuthorization | null>
   findByTicket(hash: string): Promise<DeviceAuthorization | null>
-  /** An authorization that is undecided and not expired. `hashes`: the hashes of one code under all secrets. */
+  /** The undecided, unexpired authorization with this user code. @param hashes of the code, under every secret */
   findPendingByUserCode(hashes: readonly string[], now: Instant): Promise<DeviceAuthorization | null>
   /**
-   * Records a poll. False if it came before the interval since the last poll had passed, which is so for all but one of
-   * concurrent polls. Such a poll lengthens the interval by `step`, or writes nothing once that has reached `longest`.
+   * Records a poll. Returns false if it came too early: before the interval since the last poll had passed. Of
+   * concurrent polls, all but one come too early. Such a poll lengthens the interval by `step`, unless it has reached
+   * `longest`.
    */
   recordPoll(id: string, now: Instant, step: number, longest: number): Promise<boolean>
   /** Records the decision. Null if it was decided before, or has expired. */
@@ -21,13 +22,15 @@ export interface DeviceAuthorizationStore {
     by: { userId: string; signInId: string; authTime: Instant; at: Instant },
   ): Promise<DeviceAuthorization | null>
   /**
-   * Marks an approved authorization as redeemed. Null for all but one of any number of callers, and unless it is
-   * approved and not expired.
+   * Marks an authorization as redeemed if it is approved and not expired. Exactly one caller gets it; all others get
+   * null.
    */
   redeem(id: string, sessionId: string, at: Instant): Promise<DeviceAuthorization | null>
   /** The redeemed authorization that opened the session. */
   findBySession(sessionId: string): Promise<DeviceAuthorization | null>
-  /** Records the one key of a session. Null if it has one already, or was not redeemed after `redeemedAfter`. */
+  /**
+   * Records the one key of a session. Null if the session has a key already, or was not opened after `redeemedAfter`.
+   */
   claimKey(sessionId: string, keyId: string, redeemedAfter: Instant): Promise<DeviceAuthorization | null>
   /** Deletes authorizations that expired before this instant, at most `batch`. Returns how many. */
   prune(expiredBefore: Instant, batch: number): Promise<number>

@@ -8,16 +8,16 @@ export const DEVICE_CODE_LIFETIME = 10 * MINUTE
 export const POLL_INTERVAL = 5 * SECOND
 /** What each poll that came too early adds to the wait (RFC 8628 section 3.5, `slow_down`). */
 export const SLOW_DOWN_STEP = 5 * SECOND
-/** Maximum age of the sign-in of a person who approves. */
-export const FRESH_SIGN_IN = 30 * MINUTE
-/** How long after the redemption its access token with `keys:create` may create the key. */
+/** Maximum age of a sign-in in which a person may approve. */
+export const MAX_SIGN_IN_AGE = 30 * MINUTE
+/** How long after a redemption the access token with `keys:create` may create its key. */
 export const KEY_CREATION_WINDOW = 10 * MINUTE
 
 export const MAX_DEVICE_NAME_LENGTH = 100
 
 /**
  * The letters of user codes: consonants, so that no words result, without those that look or sound alike (RFC 8628
- * section 6.1). Eight of them are one of 2.5 × 10^10 codes.
+ * section 6.1). There are 2.5 × 10^10 codes of eight letters.
  */
 export const USER_CODE_LETTERS = 'BCDFGHJKLMNPQRSTVWXZ'
 const USER_CODE_LENGTH = 8
@@ -54,9 +54,9 @@ export interface DeviceAuthorization {
   decidedAt: Instant | null
   /** The person who decided. */
   userId: string | null
-  /** The page session of the decision. */
+  /** The id of the session in which the person decided. */
   signInId: string | null
-  /** When that person signed in. */
+  /** When that session's sign-in took place. */
   authTime: Instant | null
   redeemedAt: Instant | null
   /** The session that the redemption opened. */
@@ -108,5 +108,5 @@ export function possibleHashes(
 }
 
 export function isFreshSignIn(session: { createdAt: Instant }, now: Instant): boolean {
-  return now < session.createdAt + FRESH_SIGN_IN
+  return now < session.createdAt + MAX_SIGN_IN_AGE
 }

@@ -28,8 +28,8 @@ import { createUserCodeCheck, type UserCodeDeps } from './typed-user-code.ts'
 
 const DEVICE_CODE_BYTES = 32
 const TICKET_BYTES = 16
-/** Attempts to find an unused user code. There are 2.5 × 10^10, so more collisions in a row have another cause. */
-const ATTEMPTS = 3
+/** Attempts to find an unused user code. There are 2.5 × 10^10 codes, so three collisions in a row mean a defect. */
+const USER_CODE_ATTEMPTS = 3
 
 /** Requests per network and node: each stores a row for ten minutes, so this bounds what strangers can store. */
 export const DEVICE_REQUEST_LIMITS: readonly RateWindow[] = [
@@ -66,7 +66,7 @@ export type PollRefusal =
   | 'expired_token'
   | 'invalid_grant'
 
-/** What a redemption creates in its transaction. Ids and secrets are created before the transaction. */
+/** How a redemption opens its session, in its transaction. Ids and secrets are created before the transaction. */
 export interface Grant<Granted> {
   /** The session that the redemption opens. */
   sessionId: string
@@ -77,28 +77,28 @@ export interface DeviceAuthorizations {
   /** Stores a request. @throws KeywayError `rate_limited`: too many from this network */
   request(wanted: DeviceRequest, caller: Caller): Promise<DeviceCodes>
   /** The pending request that a `verification_uri_complete` names, or null. */
-  ofLink(ticket: string, userCode: string): Promise<DeviceAuthorization | null>
+  findByLink(ticket: string, userCode: string): Promise<DeviceAuthorization | null>
   /** The pending request whose code a person typed, or null. @throws KeywayError `rate_limited` */
-  ofTypedCode(
+  findByTypedCode(
     typed: string,
     person: { email: EmailAddress },
     caller: Caller,
   ): Promise<DeviceAuthorization | null>
-  /** The registered name of the app that asks. */
-  clientName(asked: Pick<DeviceAuthorization, 'clientId'>): Promise<string>
+  /** The registered name of the app that made the request. */
+  clientName(request: Pick<DeviceAuthorization, 'clientId'>): Promise<string>
   /** A pending request, or null. */
   pending(id: string): Promise<DeviceAuthorization | null>
   /**
-   * Approves or denies the request for the person; of several decisions the first counts. `stale`: the person must sign
-   * in again to approve, since the last sign-in is more than 30 minutes ago. `gone`: the request was decided already or
-   * has expired.
+   * Approves or denies the request for the person; of several decisions the first counts. Returns `stale` if the person
+   * must sign in again to approve, since the last sign-in is more than 30 minutes ago; `not_pending` if the request was
+   * decided before or has expired.
    */
   decide(
     id: string,
     decision: DeviceDecision,
     person: { user: User; session: Session },
     caller: Caller,
-  ): Promise<'done' | 'stale' | 'gone'>
+  ): Promise<'done' | 'stale' | 'not_pending'>
   /**
    * One poll of a client (RFC 8628 section 3.4). An approved request is redeemed once, however many polls are
    * concurrent.
@@ -112,19 +112,19 @@ export interface DeviceAuthorizations {
 export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizations {
   const { storage, clock, secrets } = deps
   const { store } = storage
-  const takeRequest = createRequestLimits(clock)
+  const countRequest = createRequestLimits(clock)
 
   return {
     async request(wanted, caller) {
-      takeRequest(caller)
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      countRequest(caller)
+      for (let attempt = 0; attempt < USER_CODE_ATTEMPTS; attempt++) {
         const codes = newCodes()
         if (await store.deviceAuthorizations.insert(newAuthorization(wanted, codes, caller))) return codes
       }
       throw new Error('no unused user code was found')
     },
 
-    async ofLink(ticket, userCode) {
+    async findByLink(ticket, userCode) {
       const code = parseUserCode(userCode)
       const found = code && pendingOrNull(await store.deviceAuthorizations.findByTicket(sha256(ticket)))
       if (!code || !found) return null
@@ -132,7 +132,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       return isOfTicket ? found : null
     },
 
-    ofTypedCode: createUserCodeCheck(deps),
+    findByTypedCode: createUserCodeCheck(deps),
 
     async clientName({ clientId }) {
       return (await store.apps.find(clientId))?.name ?? clientId
@@ -147,15 +147,15 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       if (decision === 'approved' && !isFreshSignIn(session, now)) return 'stale'
       const by = { userId: user.id, signInId: session.id, authTime: session.authTime, at: now }
       const consentId = newId(now)
-      return storage.transaction<'done' | 'gone'>(
+      return storage.transaction<'done' | 'not_pending'>(
         async tx => {
           const decided = await tx.deviceAuthorizations.decide(id, decision, by)
           if (decided && decision === 'approved')
             await grantConsent(tx, decided, { id: consentId, userId: user.id, now, caller })
-          return decided ? 'done' : 'gone'
+          return decided ? 'done' : 'not_pending'
         },
-        async afterwards => {
-          const stored = await afterwards.deviceAuthorizations.find(id)
+        async currentStore => {
+          const stored = await currentStore.deviceAuthorizations.find(id)
           return stored?.signInId === session.id && stored.decidedAt === now ? 'done' : undefined
         },
       )
@@ -170,13 +170,13 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       if (now >= found.expiresAt) return { refused: 'expired_token' }
       if (found.decision === 'approved') return redeem(found, grant)
       // Once the interval is as long as the code's lifetime, further polls of a client cause no more writes.
-      const inTime = await store.deviceAuthorizations.recordPoll(
+      const isOnTime = await store.deviceAuthorizations.recordPoll(
         found.id,
         now,
         SLOW_DOWN_STEP,
         DEVICE_CODE_LIFETIME,
       )
-      return { refused: inTime ? 'authorization_pending' : 'slow_down' }
+      return { refused: isOnTime ? 'authorization_pending' : 'slow_down' }
     },
   }
 
@@ -187,10 +187,10 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
     const { id, userId, signInId } = approved
     return storage.runExclusive([`device:${id}`], () =>
       storage.transaction(async tx => {
-        // Locked first, so that the account cannot be suspended between this check and the session's insert.
+        // Locks the user's row, so that the account cannot be suspended between this check and the session's insert.
         const user = userId === null ? null : await tx.users.lock(userId)
         if (user?.status !== 'active') return { refused: 'access_denied' }
-        // A person who ends a session withdraws its approvals too.
+        // A person who ends a session also withdraws the approvals that were given in it.
         const signIn = signInId === null ? null : await tx.sessions.find(signInId)
         if (signIn?.endedAt !== null) return { refused: 'access_denied' }
         if (!(await isStillAllowed(tx, approved))) return { refused: 'access_denied' }
@@ -242,7 +242,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
   }
 }
 
-/** Counts the requests of a client's network and site. */
+/** Returns a function that counts a request for the network and the site of its caller, and throws over a limit. */
 function createRequestLimits(clock: Clock): (caller: Caller) => void {
   const windows = DEVICE_REQUEST_LIMITS
   const networks = createKeyedWindows({ clock, windows, maxNames: MAX_REMEMBERED_NETWORKS })

@@ -26,7 +26,7 @@ export interface DeviceKeys {
    * Creates the one key that an access token with `keys:create` may create, within ten minutes of its issue, and mails
    * the owner.
    *
-   * @param session of the access token
+   * @param session the session of the access token
    * @throws KeywayError `insufficient_scope` (scopes that were not approved; a second key; too late),
    *   `invalid_request` (an expiry beyond 90 days), and as `ApiKeys.create` does
    */
@@ -53,13 +53,13 @@ export function createDeviceKeys({
       const allowedKey = {
         ...wanted,
         name: wanted.name ?? approved.deviceName,
-        scopes: withinApproved(wanted.scopes, approved),
-        expiresAt: withinLifetime(wanted.expiresAt, (await policies.read()).maxKeyLifetimeDays),
+        scopes: approvedKeyScopes(wanted.scopes, approved),
+        expiresAt: expiryWithinLifetime(wanted.expiresAt, (await policies.read()).maxKeyLifetimeDays),
       }
       const mailId = newId(clock.now())
       return apiKeys.create(session.userId, allowedKey, caller, {
         refusal: creationRightEnded,
-        within: (tx, apiKey) => claim(tx, session.id, apiKey, mailId, approved, caller),
+        consume: (tx, apiKey) => claim(tx, session.id, apiKey, mailId, approved, caller),
       })
     },
   }
@@ -82,9 +82,10 @@ export function createDeviceKeys({
   }
 
   /**
-   * @param maxDays the maximum by the policies, which also bounds the lifetime of a key for which none was requested
+   * The requested expiry, or the latest allowed one if none was requested.
+   * @param maxDays the maximum lifetime of keys by the policies
    */
-  function withinLifetime(expiresAt: number | null, maxDays: number | null): number {
+  function expiryWithinLifetime(expiresAt: number | null, maxDays: number | null): number {
     const latest = clock.now() + MAX_DEVICE_KEY_LIFETIME
     if (expiresAt === null) return maxDays === null ? latest : Math.min(latest, clock.now() + maxDays * DAY)
     if (expiresAt <= latest) return expiresAt
@@ -94,8 +95,8 @@ export function createDeviceKeys({
   }
 }
 
-/** The scopes of the key, all of them approved. Never empty, since a key without scopes may do everything. */
-function withinApproved(
+/** The requested scopes, all of which must be approved. Never empty, since a key without scopes may do everything. */
+function approvedKeyScopes(
   wanted: readonly string[] | undefined,
   { scopes }: DeviceAuthorization,
 ): [string, ...string[]] {

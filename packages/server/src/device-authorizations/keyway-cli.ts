@@ -15,16 +15,16 @@ export function keyScopesOf(scopes: readonly string[]): string[] {
  * Administrative scopes are never delegated to a device.
  *
  * @param requested without duplicates
- * @returns `refused`: why the command may not ask for these scopes
+ * @returns in `refused`, why the command may not ask for these scopes
  */
 export function cliScopes(requested: readonly string[]): { scopes: string[] } | { refused: string } {
   if (requested.length > 0 && !requested.includes(KEYS_CREATE))
     return { refused: `${CLI_CLIENT_ID} may only ask ${KEYS_CREATE}, with the scopes of the key beside it` }
-  const ofKey = keyScopesOf(requested)
-  if (ofKey.length > MAX_SCOPES) return { refused: `a key has at most ${MAX_SCOPES} scopes` }
-  for (const scope of ofKey) {
+  const keyScopes = keyScopesOf(requested)
+  if (keyScopes.length > MAX_SCOPES) return { refused: `a key has at most ${MAX_SCOPES} scopes` }
+  for (const scope of keyScopes) {
     const problem = scope.startsWith('admin:') ? 'is for administrators’ keys only' : scopeProblem(scope)
     if (problem) return { refused: `${scope} ${problem}` }
   }
-  return { scopes: [KEYS_CREATE, ...(ofKey.length > 0 ? ofKey : [DEFAULT_KEY_SCOPE])] }
+  return { scopes: [KEYS_CREATE, ...(keyScopes.length > 0 ? keyScopes : [DEFAULT_KEY_SCOPE])] }
 }

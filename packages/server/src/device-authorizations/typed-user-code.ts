@@ -23,10 +23,10 @@ export interface UserCodeDeps {
 type CheckResult = { found: DeviceAuthorization | null } | { refusedUntil: number }
 
 /**
- * Checks a typed user code (RFC 8628 section 5.1). A wrong one counts in the limits of code-limits.ts as if a stranger
- * had typed a wrong code: one guess tries all pending codes, and everyone may create accounts, so the higher limits of
- * recognised browsers would not bound guessing. Over a limit codes are not compared; `verification_uri_complete` still
- * works.
+ * Checks a typed user code (RFC 8628 section 5.1). A wrong one counts towards the limits of wrong sign-in codes
+ * (code-limits.ts), and always towards those of unrecognised browsers: one guess is compared with all pending codes,
+ * and everyone may create accounts, so the higher limits of recognised browsers would not bound guessing. Over a limit
+ * no code is compared; `verification_uri_complete` still works.
  */
 export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
   /**
@@ -69,7 +69,7 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
   }
 
   async function refusedUntil({ wrongCodes }: Pick<Store, 'wrongCodes'>, attempt: CodeAttempt) {
-    const wrong = await wrongCodes.counted(attempt.mailbox, clock.now() - CODE_WINDOW)
-    return codesRefusedUntil(attempt, wrong)
+    const countedCodes = await wrongCodes.counted(attempt.mailbox, clock.now() - CODE_WINDOW)
+    return codesRefusedUntil(attempt, countedCodes)
   }
 }

@@ -17,19 +17,18 @@ import { createKeyIntrospection, type KeyIntrospectionDeps, refusalAsValue } fro
 
 export interface Introspection {
   /**
-   * Introspects a key, access token or agent token. The answer is the same for unknown credentials and for inactive
-   * ones, whose key, session or owner may be the reason. Does not change `last_used_at`; only the introspection is
-   * counted.
+   * Introspects a key, access token or agent token. The answer is the same for unknown and for inactive credentials,
+   * and does not say why one is inactive. Counts an introspection, but does not change `last_used_at`.
    *
    * @param app the requesting app, which also gets `external_id`, `metadata` and `limits` of keys that it covers
    * @param consume number of calls to count against the key's rates and quota; 0 counts nothing
-   * @throws KeywayError if calls are to be consumed: `forbidden` (a key that the app does not cover, or no key),
-   *   `rate_limited`, `quota_exhausted`, `unavailable`
+   * @throws KeywayError if calls are to be consumed: `forbidden` (the app does not cover the key, or the credential is
+   *   no key), `rate_limited`, `quota_exhausted`, `unavailable`
    */
   introspect(token: string, app?: RequestingApp, consume?: number): Promise<IntrospectionAnswer>
   /**
    * Introspects several credentials; the answers are in the order of `checks`. An error that `introspect` would throw
-   * is the answer to its check. The reads for all API keys are made together.
+   * is the answer to its check. Metadata and spending of all API keys are read together.
    */
   introspectMany(
     checks: readonly TokenCheck[],
@@ -149,7 +148,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     }
   }
 
-  /** The answer for an app's token for itself; the app must have been registered when the token was issued. */
+  /** The answer for a token that an app got for itself. The app must have been registered when the token was issued. */
   async function introspectAppToken(
     token: string,
     audience: string,

@@ -2,7 +2,7 @@ import type { Json } from '@keyway/sdk/protocol'
 import { type OwnedApiKey, refusalOf } from '../api-keys/api-key.ts'
 import { coversKey } from '../apps/app.ts'
 import { formatMoney } from '../billing/money.ts'
-import { capsOf, NOTHING_SPENT, remainingOf, type Spent } from '../billing/spend.ts'
+import { capsOf, NOTHING_SPENT, remainingOf, type SpentSums } from '../billing/spend.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
@@ -48,7 +48,7 @@ export interface KeyIntrospectionDeps {
 /** Values of keys that are stored in other rows: metadata by key id, spending by lineage id; null if no key has any. */
 interface StoredDetails {
   metadata: ReadonlyMap<string, string> | null
-  spent: ReadonlyMap<string, Spent> | null
+  spent: ReadonlyMap<string, SpentSums> | null
 }
 
 export function createKeyIntrospection({
@@ -141,15 +141,17 @@ export function createKeyIntrospection({
 
   /** Metadata and spending are read only for keys that have metadata or a spend limit. */
   async function readDetails(keys: readonly OwnedApiKey[]): Promise<StoredDetails> {
-    const withMetadata = keys.filter(({ metadataBytes }) => metadataBytes !== null)
-    const withSpendLimit = keys.filter(hasSpendLimit)
+    const keysWithMetadata = keys.filter(({ metadataBytes }) => metadataBytes !== null)
+    const keysWithSpendLimit = keys.filter(hasSpendLimit)
     return {
       metadata:
-        withMetadata.length === 0 ? null : await store.apiKeys.metadataOf(withMetadata.map(({ id }) => id)),
-      spent:
-        withSpendLimit.length === 0
+        keysWithMetadata.length === 0
           ? null
-          : await store.billing.spentOf(withSpendLimit.map(key => key.lineageId)),
+          : await store.apiKeys.metadataOf(keysWithMetadata.map(({ id }) => id)),
+      spent:
+        keysWithSpendLimit.length === 0
+          ? null
+          : await store.billing.spentOf(keysWithSpendLimit.map(key => key.lineageId)),
     }
   }
 
@@ -204,7 +206,7 @@ function hasSpendLimit({ limits, operatorLimits }: OwnedApiKey): boolean {
 }
 
 /** The remaining amount of each spend limit. */
-function remainingSpend(key: OwnedApiKey, spent: Spent = NOTHING_SPENT, now: Instant): Json[] {
+function remainingSpend(key: OwnedApiKey, spent: SpentSums = NOTHING_SPENT, now: Instant): Json[] {
   const caps = capsOf(key.limits.spend, key.operatorLimits.spend)
   return remainingOf(caps, spent, now).map(({ per, limit, remaining, endsAt }) => ({
     per,

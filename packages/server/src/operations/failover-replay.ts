@@ -10,7 +10,7 @@ import type { AuditChange } from '../audit/audit-event.ts'
 import type { Trust } from '../backup/authentication.ts'
 import {
   digestJournal,
-  earlier,
+  earlierOf,
   type JournalDigest,
   type KeyDigest,
   type UserDigest,
@@ -125,7 +125,7 @@ export async function replayJournal(
     const { revokedAt, expiresAt } = digest
     if (key.revokedAt !== null) return 'standing'
     if (revokedAt !== null) return apply(tx => revoke(tx, key.id, revokedAt))
-    const endsSooner = earlier(key.expiresAt, expiresAt) !== key.expiresAt
+    const endsSooner = earlierOf(key.expiresAt, expiresAt) !== key.expiresAt
     const networksState = await compareNetworks(key, digest)
     if (networksState === 'undated') reportUnresolved('api_keys', key.id, 'networks_undated')
     if (endsSooner || networksState === 'lost')

@@ -42,7 +42,7 @@ export interface NewKeyPair {
   privateKey: Buffer
 }
 
-/** Generates a key pair. Large primes are searched for in another thread. */
+/** Generates a key pair. The primes of an RSA key are searched for in another thread. */
 export async function newKeyPair(alg: SigningAlg): Promise<NewKeyPair> {
   if (alg === 'EdDSA') {
     const seed = randomBytes(SEED_BYTES)

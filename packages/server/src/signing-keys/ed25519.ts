@@ -24,7 +24,7 @@ interface Sodium {
 
 const sodium = loadSodium()
 
-/** PKCS #8 around a raw Ed25519 seed (RFC 8410 section 7). */
+/** The bytes of PKCS #8 that precede a raw Ed25519 seed (RFC 8410 section 7). */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**

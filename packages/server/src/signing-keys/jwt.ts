@@ -43,7 +43,7 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
   const headers = new Map<string, string>()
   /** Key ids, by encoded header. */
   const kids = new Map<string, string>()
-  const known = new KnownTokens()
+  const knownTokens = new KnownTokens()
 
   return {
     sign(typ, claims) {
@@ -73,12 +73,12 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     // The whole header must equal one that this service writes. That excludes other algorithms, embedded keys,
     // `crit`, compression and members that two parsers read differently.
     if (!parts || !key || header(typ, key) !== parts.header) return null
-    return known.has(token) ? claimsOf(parts.payload) : claimsIfVerified(token, parts, key)
+    return knownTokens.has(token) ? claimsOf(parts.payload) : claimsIfVerified(token, parts, key)
   }
 
   function withSignature(signingInput: string, signature: Buffer): string {
     const token = `${signingInput}.${signature.toString('base64url')}`
-    known.add(token)
+    knownTokens.add(token)
     return token
   }
 
@@ -92,7 +92,7 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     const claims = claimsOf(payload)
     // The payload must be encoded as this service encodes it: no duplicate members, no numbers beyond double precision.
     if (!claims || encode(JSON.stringify(claims)) !== payload) return null
-    known.add(token)
+    knownTokens.add(token)
     return claims
   }
 
@@ -117,8 +117,8 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     if (typeof sub !== 'string' || typeof jti !== 'string' || typeof type !== 'string') return false
     if (!isSeconds(iat) || !isSeconds(exp) || !isSeconds(nbf)) return false
     const now = clock.now()
-    const latest = now + LEEWAY_SECONDS * SECOND
-    if (exp * SECOND <= now || iat * SECOND > latest || nbf * SECOND > latest) return false
+    const latestAllowed = now + LEEWAY_SECONDS * SECOND
+    if (exp * SECOND <= now || iat * SECOND > latestAllowed || nbf * SECOND > latestAllowed) return false
     return exp > iat && exp - iat <= MAX_LIFETIME_SECONDS
   }
 }

@@ -22,13 +22,13 @@ export interface SigningKeys extends Reloading {
   reload(): Promise<void>
   /** The Ed25519 key to sign with. Synchronous and cheap, for the hot path. */
   current(): Ed25519SigningKey
-  /** The key of an algorithm to sign with. Creates the first one when it is first asked for, on one of the nodes. */
+  /** The key to sign with by this algorithm. The first call over all nodes creates the first key. */
   currentOf(alg: SigningAlg): Promise<OpenedSigningKey>
   /**
    * A published key by `kid`; null for an unknown or retired one. An unknown `kid` may cause one read of the store.
    */
   find(kid: string): Promise<OpenedSigningKey | null>
-  /** Every published key: signing, next and not yet retired. */
+  /** Every published key: keys that sign, will sign soon, or may have signed tokens that are still valid. */
   jwks(): { keys: PublicJwk[] }
   /**
    * Creates a new key for each algorithm that has one. New keys are published now, and sign after
@@ -44,13 +44,13 @@ export interface Rotation {
   signsFrom: Instant
 }
 
-/** `max-age` of the JWKS in seconds. Plus `RELOAD_INTERVAL`, it must stay below `PUBLISHED_BEFORE_USE`. */
+/** `max-age` of the JWKS, in seconds. Its sum with `RELOAD_INTERVAL` must stay below `PUBLISHED_BEFORE_USE`. */
 export const JWKS_MAX_AGE_SECONDS = 30
 /** Delay before a new key signs: longer than one node's reload plus the expiry of a verifier's cached JWKS. */
 export const PUBLISHED_BEFORE_USE = 60 * SECOND
 /** How long an old key stays published after the last token that it can have signed expires, for clock skew. */
 export const RETIREMENT_LEEWAY = 60 * SECOND
-/** Anyone can make up key ids, so unknown ones cause at most one read of the store in this time. */
+/** Minimum time between reads of the store for unknown key ids, since anyone can make up key ids. */
 const UNKNOWN_KID_INTERVAL = SECOND
 
 interface LoadedKey extends SigningKey {
@@ -77,9 +77,9 @@ export function createSigningKeys(deps: {
   let keys: LoadedKey[] = []
   /** Creations in progress. One per algorithm, since searching primes takes a second of CPU time. */
   const creations = new Map<SigningAlg, Promise<void>>()
-  /** Start and promise of the last read of the store for an unknown key id. */
-  let unknownReadAt: Instant = Number.NEGATIVE_INFINITY
-  let unknownRead: Promise<void> | null = null
+  /** When the last read of the store for an unknown key id began, and its promise while it is in progress. */
+  let unknownKidReadAt: Instant = Number.NEGATIVE_INFINITY
+  let unknownKidRead: Promise<void> | null = null
 
   return {
     async load() {
@@ -121,12 +121,12 @@ export function createSigningKeys(deps: {
     async find(kid) {
       const key = findPublished(kid)
       if (key) return key
-      await readForUnknown()
+      await readForUnknownKid()
       return findPublished(kid)
     },
 
     jwks() {
-      return { keys: published().map(({ jwk }) => jwk) }
+      return { keys: publishedKeys().map(({ jwk }) => jwk) }
     },
 
     async rotate(by) {
@@ -159,15 +159,15 @@ export function createSigningKeys(deps: {
   /** The newest key of the algorithm that may already sign; undefined if there is none. On the hot path. */
   function newestSigningKey(alg: SigningAlg): OpenedSigningKey | undefined {
     const now = clock.now()
-    let oldest: OpenedSigningKey | undefined
+    let oldestKey: OpenedSigningKey | undefined
     for (let index = keys.length - 1; index >= 0; index--) {
       const key = keys[index]!
       if (key.alg !== alg) continue
       if (key.signsFrom <= now) return key.opened
-      oldest = key.opened
+      oldestKey = key.opened
     }
-    // Another node, whose clock is slightly ahead, created the first key: it is used before its time.
-    return oldest
+    // Another node, whose clock is slightly ahead, created the first key. The key is used before its `signsFrom`.
+    return oldestKey
   }
 
   async function loadOrCreate(alg: SigningAlg): Promise<void> {
@@ -188,29 +188,29 @@ export function createSigningKeys(deps: {
 
   async function reload(): Promise<void> {
     const stored = await signingKeys.list(clock.now())
-    const before = new Map(keys.map(key => [key.id, key]))
+    const loadedKeys = new Map(keys.map(key => [key.id, key]))
     // Keys that were decrypted before are reused.
-    keys = stored.map(key => ({ ...(before.get(key.id) ?? openKey(key)), ...key }))
+    keys = stored.map(key => ({ ...(loadedKeys.get(key.id) ?? openKey(key)), ...key }))
   }
 
   /** Reads the keys for an unknown id: one read at a time and at most one a second, over all unknown ids. */
-  async function readForUnknown(): Promise<void> {
+  async function readForUnknownKid(): Promise<void> {
     const now = clock.now()
-    if (!unknownRead) {
-      if (now - unknownReadAt < UNKNOWN_KID_INTERVAL) return
-      unknownReadAt = now
-      unknownRead = reload().finally(() => {
-        unknownRead = null
+    if (!unknownKidRead) {
+      if (now - unknownKidReadAt < UNKNOWN_KID_INTERVAL) return
+      unknownKidReadAt = now
+      unknownKidRead = reload().finally(() => {
+        unknownKidRead = null
       })
     }
-    await unknownRead
+    await unknownKidRead
   }
 
   function findPublished(kid: string): OpenedSigningKey | null {
-    return published().find(({ id }) => id === kid)?.opened ?? null
+    return publishedKeys().find(({ id }) => id === kid)?.opened ?? null
   }
 
-  function published(): LoadedKey[] {
+  function publishedKeys(): LoadedKey[] {
     const now = clock.now()
     return keys.filter(key => key.retiresAt === null || key.retiresAt > now)
   }

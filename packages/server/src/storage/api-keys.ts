@@ -127,7 +127,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       const importedKey = db.selectFrom('api_keys').select('id').where('imported', '=', 1).limit(1)
       return (await importedKey.executeTakeFirst()) !== undefined
     },
-    async ownersOfHashes(hashes) {
+    async findByHashes(hashes) {
       const ownersByHash = new Map<string, { id: string; userId: string }>()
       for (const chunk of inChunks(hashes)) {
         const rows = await db

@@ -1,4 +1,4 @@
-import { earlier } from '../backup/journal-digest.ts'
+import { earlierOf } from '../backup/journal-digest.ts'
 import { type EntryOf, type JournalEntry, toLedgerEntry } from '../backup/journal-entry.ts'
 import { ownBucketNamesOf } from '../magic-links/send-limits.ts'
 import type { EmailAddress } from '../users/email-address.ts'
@@ -44,7 +44,7 @@ async function applyKey(db: Db, entry: EntryOf<'api_key'>): Promise<boolean> {
     .set({
       // A revocation is never undone.
       revoked_at: key.revoked_at ?? entry.revoked_at,
-      expires_at: earlier(key.expires_at, entry.expires_at),
+      expires_at: earlierOf(key.expires_at, entry.expires_at),
       allowed_networks: JSON.stringify(entry.allowed_networks),
     })
     .where('id', '=', entry.id)

@@ -3,10 +3,10 @@ import type { MicroDollars } from '../billing/money.ts'
 import {
   NO_CAPS,
   NOTHING_SPENT,
-  periodOver,
+  periodExceeded,
   periodsOf,
   type SpendCaps,
-  type Spent,
+  type SpentSums,
 } from '../billing/spend.ts'
 import type { Instant } from '../clock.ts'
 import type { SpendPeriod } from '../limits/limit.ts'
@@ -30,9 +30,9 @@ export async function addSpend(
   tx: Db,
   { lineageId, amount, at }: Addition,
   caps: SpendCaps = NO_CAPS,
-): Promise<Spent | SpendPeriod> {
+): Promise<SpentSums | SpendPeriod> {
   // The conditions of the statement do not apply to a new row, so the amount alone is checked here.
-  const exceededPeriod = periodOver(caps, NOTHING_SPENT, amount, at)
+  const exceededPeriod = periodExceeded(caps, NOTHING_SPENT, amount, at)
   if (exceededPeriod) return exceededPeriod
   const { day, month } = periodsOf(at)
   const daySum = sumOf('day', day, amount)
@@ -50,10 +50,10 @@ export async function addSpend(
     returning *`.execute(tx)
   if (rows[0]) return toSpent(rows[0])
   const spent = (await spentOf(tx, [lineageId])).get(lineageId) ?? NOTHING_SPENT
-  return periodOver(caps, spent, amount, at) ?? 'total'
+  return periodExceeded(caps, spent, amount, at) ?? 'total'
 }
 
-export async function spentOf(db: Db, lineageIds: readonly string[]): Promise<Map<string, Spent>> {
+export async function spentOf(db: Db, lineageIds: readonly string[]): Promise<Map<string, SpentSums>> {
   if (lineageIds.length === 0) return new Map()
   const rows = await db
     .selectFrom('key_spend')
@@ -75,7 +75,7 @@ function newerPeriod(period: 'day' | 'month', number: number) {
   return sql`case when ${name} < ${number} then ${number} else ${name} end`
 }
 
-function toSpent(row: KeySpendRow): Spent {
+function toSpent(row: KeySpendRow): SpentSums {
   return {
     day: row.day,
     daySpent: row.day_spent,

@@ -28,7 +28,7 @@ async function openDevicePage(kit: PageKit, c: PageContext): Promise<Response> {
   const path = ticket ? `/device?${new URLSearchParams({ user_code: code, ticket })}` : '/device'
   const person = requireFreshSignIn(kit, c, path)
   if (!ticket) return renderCodeForm(kit, c, { typed: code })
-  const found = await kit.deviceAuthorizations.ofLink(ticket, code)
+  const found = await kit.deviceAuthorizations.findByLink(ticket, code)
   if (!found) return renderGone(kit, c)
   return renderApproval(kit, c, found, withProof(kit, person, { id: found.id, by: 'link', code }))
 }
@@ -48,7 +48,7 @@ async function findByTypedCode(kit: PageKit, c: PageContext): Promise<Response> 
   try {
     kit.failures.assertMayGuess(caller)
     const email = parseEmailAddress(person.user.email ?? '')!
-    const found = await kit.deviceAuthorizations.ofTypedCode(typed, { email }, caller)
+    const found = await kit.deviceAuthorizations.findByTypedCode(typed, { email }, caller)
     if (!found) throw kit.failures.refusal(caller, unknownCode())
     return renderApproval(kit, c, found, withProof(kit, person, { id: found.id, by: 'typed', code: typed }))
   } catch (error) {

@@ -5,7 +5,7 @@ import { createBackup } from '../../src/backup/backup.ts'
 import { checkBackup, readRows, writeBackup } from '../../src/backup/backup-file.ts'
 import { openJournal } from '../../src/backup/journal.ts'
 import { instanceOf, type JournalEntry } from '../../src/backup/journal-entry.ts'
-import { createRestore, LATE_COMMITS, type RestoreOptions } from '../../src/backup/restore.ts'
+import { createRestore, MAX_COMMIT_DELAY, type RestoreOptions } from '../../src/backup/restore.ts'
 import { DAY } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { createBackupStore } from '../../src/storage/backup.ts'
@@ -95,7 +95,7 @@ test('a restore that is to keep the keys revokes none', async t => {
 
 test('a restore applies the entries of the journal since the backup, and counts those of unknown subjects', async t => {
   const { restore, store, user, key, journal, journalDir, createdAt } = await openBackup(t)
-  const at = createdAt - LATE_COMMITS
+  const at = createdAt - MAX_COMMIT_DELAY
   const keyState = { type: 'api_key' as const, revoked_at: at, expires_at: null, allowed_networks: [] }
   const entry = { ...anEntry(user.id, 500), balanceAfter: 500 }
   const entryOfUnknownUser = { ...anEntry(newId(createdAt), 500), balanceAfter: 500 }

@@ -115,7 +115,7 @@ async function errorOf(call: ReturnType<typeof post>): Promise<[number, string]>
 async function approve(web: WebServer, address: string): Promise<void> {
   const { deviceAuthorizations } = web.server.services
   const { searchParams } = new URL(address)
-  const authorization = await deviceAuthorizations.ofLink(
+  const authorization = await deviceAuthorizations.findByLink(
     searchParams.get('ticket')!,
     searchParams.get('user_code')!,
   )

@@ -138,7 +138,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId } = await withOwner(services)
     const condition = {
-      within: async () => false,
+      consume: async () => false,
       refusal: () => new KeywayError('forbidden', 'Not approved.'),
     }
     await assert.rejects(services.apiKeys.create(userId, NEW_KEY, caller(), condition), {

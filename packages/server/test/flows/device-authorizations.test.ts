@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import {
   DEVICE_CODE_LIFETIME,
-  FRESH_SIGN_IN,
   generateUserCode,
+  MAX_SIGN_IN_AGE,
   POLL_INTERVAL,
   USER_CODE_LETTERS,
 } from '../../src/device-authorizations/device-authorization.ts'
@@ -32,10 +32,10 @@ forEachEngine(engine => {
     assert.equal(await poll(services, codes), 'authorization_pending')
     const person = await personOf(services)
     const typed = codes.userCode.toLowerCase().replace('-', ' ')
-    const found = await deviceAuthorizations.ofTypedCode(typed, { email: address(ADA) }, caller())
+    const found = await deviceAuthorizations.findByTypedCode(typed, { email: address(ADA) }, caller())
     assert.equal(found!.deviceName, 'laptop')
     assert.equal(await deviceAuthorizations.decide(found!.id, 'approved', person, caller()), 'done')
-    assert.equal(await deviceAuthorizations.decide(found!.id, 'denied', person, caller()), 'gone')
+    assert.equal(await deviceAuthorizations.decide(found!.id, 'denied', person, caller()), 'not_pending')
     clock.advance(POLL_INTERVAL)
     assert.equal(await poll(services, codes), 'granted')
     assert.equal(await poll(services, codes), 'invalid_grant')
@@ -45,12 +45,12 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { deviceAuthorizations, clock } = services
     const [device, otherDevice] = [await requestCodes(services), await requestCodes(services)]
-    assert.ok(await deviceAuthorizations.ofLink(device.ticket, device.userCode))
-    assert.equal(await deviceAuthorizations.ofLink(device.ticket, otherDevice.userCode), null)
-    assert.equal(await deviceAuthorizations.ofLink(otherDevice.userCode, device.userCode), null)
-    assert.equal(await deviceAuthorizations.ofLink(device.ticket, 'nonsense'), null)
+    assert.ok(await deviceAuthorizations.findByLink(device.ticket, device.userCode))
+    assert.equal(await deviceAuthorizations.findByLink(device.ticket, otherDevice.userCode), null)
+    assert.equal(await deviceAuthorizations.findByLink(otherDevice.userCode, device.userCode), null)
+    assert.equal(await deviceAuthorizations.findByLink(device.ticket, 'nonsense'), null)
     clock.advance(DEVICE_CODE_LIFETIME)
-    assert.equal(await deviceAuthorizations.ofLink(device.ticket, device.userCode), null)
+    assert.equal(await deviceAuthorizations.findByLink(device.ticket, device.userCode), null)
   })
 
   test('a device that polls too fast is answered with slow_down, and must wait five seconds longer each time', async t => {
@@ -116,10 +116,10 @@ forEachEngine(engine => {
   test('approving needs a sign-in of the last 30 minutes; denying does not', async t => {
     const services = await openServices(engine, t)
     const person = await personOf(services)
-    services.clock.advance(FRESH_SIGN_IN - 1)
+    services.clock.advance(MAX_SIGN_IN_AGE - 1)
     const [early, late] = [await requestCodes(services), await requestCodes(services)]
     const idOf = async ({ ticket, userCode }: typeof early) =>
-      (await services.deviceAuthorizations.ofLink(ticket, userCode))!.id
+      (await services.deviceAuthorizations.findByLink(ticket, userCode))!.id
     assert.equal(
       await services.deviceAuthorizations.decide(await idOf(early), 'approved', person, caller()),
       'done',
@@ -148,7 +148,7 @@ forEachEngine(engine => {
         'unknown',
       )
     assert.equal(await typeCode(services, codes.userCode, 'eve@example.com', '203.0.113.1'), 'rate_limited')
-    assert.ok(await services.deviceAuthorizations.ofLink(codes.ticket, codes.userCode))
+    assert.ok(await services.deviceAuthorizations.findByLink(codes.ticket, codes.userCode))
   })
 
   test('text that cannot be a user code is no guess and is not counted', async t => {
@@ -208,13 +208,13 @@ async function decide(
   decision: 'approved' | 'denied',
 ) {
   const person = await personOf(services)
-  const found = await services.deviceAuthorizations.ofLink(ticket, userCode)
+  const found = await services.deviceAuthorizations.findByLink(ticket, userCode)
   assert.equal(await services.deviceAuthorizations.decide(found!.id, decision, person, caller()), 'done')
   return person
 }
 
 async function typeCode(services: Services, code: string, email = ADA, ip?: string): Promise<string> {
-  const found = services.deviceAuthorizations.ofTypedCode(code, { email: address(email) }, caller(ip))
+  const found = services.deviceAuthorizations.findByTypedCode(code, { email: address(email) }, caller(ip))
   return found.then(
     one => (one ? 'found' : 'unknown'),
     error => error.code,

@@ -135,7 +135,7 @@ async function approvedDevice(server: Server) {
     deviceName: 'ada’s laptop',
   }
   const codes = await server.deviceAuthorizations.request(deviceRequest, server.caller())
-  const authorization = await server.deviceAuthorizations.ofLink(codes.ticket, codes.userCode)
+  const authorization = await server.deviceAuthorizations.findByLink(codes.ticket, codes.userCode)
   await server.deviceAuthorizations.decide(authorization!.id, 'approved', person, server.caller())
   const app = await server.apps.find('keyway-cli')
   const granted = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())

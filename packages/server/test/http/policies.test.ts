@@ -266,7 +266,7 @@ async function approvedDevice(server: Awaited<ReturnType<typeof openServer>>, sc
     deviceName: null,
   }
   const codes = await server.deviceAuthorizations.request(newPolicies, server.caller())
-  const found = await server.deviceAuthorizations.ofLink(codes.ticket, codes.userCode)
+  const found = await server.deviceAuthorizations.findByLink(codes.ticket, codes.userCode)
   await server.deviceAuthorizations.decide(found!.id, 'approved', person, server.caller())
   const app = await server.apps.find('keyway-cli')
   const granted = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())

@@ -89,7 +89,7 @@ export const BROKEN: Broken[] = [
   {
     name: 'charge-without-cause',
     file: 'billing/charges.ts',
-    edits: [{ find: '  let cause = origin\n', put: '  let cause = origin + now\n' }],
+    edits: [{ find: '  let cause = baseCause\n', put: '  let cause = baseCause + now\n' }],
     shownBy: /one Idempotency-Key was charged/,
   },
   {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FRESH_SIGN_IN } from '../../src/device-authorizations/device-authorization.ts'
+import { MAX_SIGN_IN_AGE } from '../../src/device-authorizations/device-authorization.ts'
 import { axeSource, sharedBrowser } from '../support/browser.ts'
 import { type Client, createClient, signedIn } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
@@ -156,7 +156,7 @@ function decide(client: Client, fields: Record<string, string>) {
 async function ageSessions({ server }: WebServer): Promise<void> {
   const { engine } = server.services.storage
   await engine.transaction(tx =>
-    tx.execute('update sessions set created_at = created_at - ?', [FRESH_SIGN_IN]),
+    tx.execute('update sessions set created_at = created_at - ?', [MAX_SIGN_IN_AGE]),
   )
 }
 
