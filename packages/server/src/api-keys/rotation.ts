@@ -80,7 +80,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     }
     const successor = { ...predecessor, ...ownFields }
     await tx.apiKeys.insert(successor, (await tx.apiKeys.metadataOf([id])).get(id) ?? null)
-    await tx.quotas.handOn(
+    await tx.quotas.reassign(
       quotasOf(predecessor).map(quota => quota.id),
       successor.id,
     )

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Whether the client accepts HTML, as browsers do that open a page. */
+/** Whether the client accepts HTML, as a browser does when it opens a page. */
 export function wantsPage({ headers }: IncomingMessage): boolean {
   return headers.accept?.includes('text/html') ?? false
 }

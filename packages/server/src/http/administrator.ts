@@ -12,7 +12,7 @@ export function isAdministrative(access: string): access is AdministrativeAccess
 
 /**
  * Refuses a signed-in person who may not make this administrative call: `support` may read; administrators may also
- * write, within 30 minutes of their sign-in. The role is the current one of the user's row.
+ * write, within 30 minutes of their sign-in. The role is the one that the user has now.
  *
  * @throws KeywayError `forbidden`, `reauthentication_required`
  */

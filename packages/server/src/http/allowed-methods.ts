@@ -4,11 +4,12 @@ import type { Route } from './route.ts'
 
 /**
  * Returns a function from a path to its methods, such as `GET, HEAD, POST, OPTIONS`, or null for an unknown path. The
- * function tries one template after the other: it may be slow, since it is called only when no route matched.
+ * function compares the path with one path template after the other. This may be slow, since it is called only when no
+ * route matched.
  */
 export function createAllowedMethods(routes: readonly Route[]): (path: string) => string | null {
-  const methods = Map.groupBy(routes, route => route.path)
-  const templates = [...methods].map(([path, pathRoutes]) => ({
+  const routesByPath = Map.groupBy(routes, route => route.path)
+  const templates = [...routesByPath].map(([path, pathRoutes]) => ({
     segments: path.split('/'),
     allow: allowOf(pathRoutes),
   }))

@@ -22,7 +22,10 @@ export function created(body: unknown): Answer {
 
 export const NO_CONTENT: Answer = { status: 204 }
 
-/** Sent with every API response: a browser that displays one must load nothing, run nothing, and not frame it. */
+/**
+ * Sent with every API response. If a browser displays the response, it loads and runs nothing, and no page may frame
+ * it.
+ */
 const SECURITY_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
@@ -32,16 +35,16 @@ const SECURITY_HEADER_LIST = Object.entries(SECURITY_HEADERS).flat()
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /**
- * Passes all headers to the constructor: the adapter writes a plain object straight to the socket, and adding a header
- * to an existing Response costs 40 µs.
+ * Converts an answer to a Response. Passes all headers to its constructor: Hono's adapter for Node writes a plain
+ * object straight to the socket, whereas adding a header to an existing Response costs 40 µs.
  */
 export function toResponse(answer: Answer, requestId: string, cors: Record<string, string> | null): Response {
   return new Response(bodyOf(answer), { status: answer.status, headers: headersOf(answer, requestId, cors) })
 }
 
 /**
- * As `toResponse`, without a Response object; not for streams. The headers are one flat list, which Node writes
- * unchanged: an object would be iterated and checked name by name, which costs 1 to 2 µs per request.
+ * Writes an answer whose body is not a stream, without the cost of a Response object. The headers are one flat list,
+ * which Node writes unchanged: an object would be iterated and checked name by name, which costs 1 to 2 µs per request.
  */
 export function writeAnswer(
   outgoing: ServerResponse,

@@ -38,11 +38,7 @@ interface DetailsOfKeys {
 }
 
 /** Lists the fields explicitly, as for every response, so that no internal field is ever returned. */
-function apiKeyObject(
-  key: ApiKey,
-  { metadata, remainingQuotas: left }: DetailsOfKeys,
-  now: Instant,
-): ApiKeyObject {
+function apiKeyObject(key: ApiKey, { metadata, remainingQuotas }: DetailsOfKeys, now: Instant): ApiKeyObject {
   return {
     id: key.id,
     user_id: key.userId,
@@ -64,7 +60,7 @@ function apiKeyObject(
     replaced_by: key.replacedBy,
     external_id: key.externalId,
     metadata: metadata.get(key.id) ?? null,
-    limits: limitsObject(key.limits, left),
-    operator_limits: limitsObject(key.operatorLimits, left),
+    limits: limitsObject(key.limits, remainingQuotas),
+    operator_limits: limitsObject(key.operatorLimits, remainingQuotas),
   }
 }

@@ -1,7 +1,7 @@
 import type { App } from '../apps/app.ts'
 import { toRfc3339 } from '../clock.ts'
 
-/** The JSON form of an app for the operator. It has no secrets, of which only hashes are stored. */
+/** The JSON form of an app for the operator. It has no secrets, since only their hashes are stored. */
 export function appObject(app: App) {
   return {
     id: app.id,
@@ -20,7 +20,7 @@ export function appObject(app: App) {
     jwks_uri: app.jwksUri,
     require_pkce: app.requirePkce,
     created_at: toRfc3339(app.createdAt),
-    /** The app has rights over keys and sessions that were created from this time on; null for all. */
+    /** The app has rights over keys and sessions that were created from this time on; null if over all. */
     covers_from: app.coversFrom === 0 ? null : toRfc3339(app.coversFrom),
   }
 }

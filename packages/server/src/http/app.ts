@@ -47,12 +47,12 @@ export interface AppOptions {
   /** Whether somebody signed in from this network lately; see known-networks.ts. */
   isKnownNetwork: (network: string) => boolean
   failureLimits: readonly RateWindow[]
-  /** The failure counts that the pages use too; by default new ones with the windows `failureLimits`. */
+  /** Failure counts shared with the pages. If absent, the app creates its own, with the windows `failureLimits`. */
   sharedFailureLimits?: FailureLimits
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean
   lifetimes: SessionLifetimes
-  /** The web pages. They handle all paths that are not of the API, and requests that a route leaves to them. */
+  /** The web pages. They handle all paths outside the API, and requests for which a route's `leftToPages` is true. */
   pages?: PagesApp
   /** Called after every response, for metrics. */
   observe?: (answer: ObservedAnswer) => void
@@ -60,7 +60,7 @@ export interface AppOptions {
   maxConcurrentCalls?: number
   /** Limits of bodies that are arriving; see body-intake.ts. */
   intake?: IntakeLimits
-  /** If absent, `GET /metrics` is answered 404. */
+  /** If absent, `GET /metrics` answers 404. */
   metrics?: MetricsSource
   metricsToken: string | null
 }
@@ -89,21 +89,21 @@ export interface HttpApp {
    */
   serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
   /**
-   * Calls `begin` when it is this request's turn (fair-queue.ts), unless `connection` was closed before. False: too
-   * many requests of its flow or network are queued already, and `begin` is never called.
+   * Calls `begin` when it is this request's turn (fair-queue.ts), unless `connection` was closed before. Returns false,
+   * and never calls `begin`, if too many requests of its flow or network are queued already.
    */
   admit(incoming: IncomingMessage, connection: Pick<EventEmitter, 'once'>, begin: () => void): boolean
-  /** Counts a refused upgrade, which the hub answers, as a refusal of the client's network. */
+  /** Counts a WebSocket upgrade that the hub refused as a refused request of the client's network. */
   countRefusal(incoming: IncomingMessage): void
-  /** Counts a connection that closed before it was answered as a refusal of its network, unless a proxy opened it. */
+  /** Counts a connection that closed without a response as a refused request of its network, unless it is a proxy's. */
   countUnanswered(socket: Socket): void
   /** Whether many requests from the network of this new connection were refused lately; always false for a proxy. */
   isNoisy(socket: Socket): boolean
   /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
-  /** The OpenAPI document, made on its first use. */
+  /** The OpenAPI document, created on first use. */
   openApi(): OpenApi
-  /** Runs calls for the documents, on behalf of the person who reads them. */
+  /** Runs API calls from the documentation pages, for the person who reads them. */
   readonly tryOut: TryOut
 }
 
@@ -232,15 +232,15 @@ export function createApp(options: AppOptions): HttpApp {
   }
 
   /** Runs a call, converts errors to responses, and updates the metrics and the log. */
-  async function runObserved<Answered extends Answer | Response>(
+  async function runObserved<Result extends Answer | Response>(
     route: Route,
     incoming: IncomingMessage,
     requestId: string,
-    run: (caller: Caller) => Promise<Answered>,
-  ): Promise<Answered | Answer> {
+    run: (caller: Caller) => Promise<Result>,
+  ): Promise<Result | Answer> {
     const startedAt = performance.now()
     const caller = callers.of(incoming)
-    let answer: Answered | Answer
+    let answer: Result | Answer
     let code: ErrorCode | null = null
     try {
       answer = await run(caller)

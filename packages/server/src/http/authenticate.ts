@@ -18,7 +18,7 @@ import type { HttpPorts } from './http-ports.ts'
  * - `owner`: the owner, by a session or by a key without scopes.
  * - `session`: only a signed-in person, for calls that create credentials.
  * - `keys:create`: a signed-in person, or an app with this scope.
- * - a scope: the owner, or a key or an app's access token with the scope. Those that begin with `admin:` are for
+ * - a scope: the owner, or a key or an app's access token with the scope. Scopes that begin with `admin:` are for
  *   administrators, `admin:read` also for support.
  * - `admin:session`: only a signed-in administrator, for calls that grant rights.
  */
@@ -38,7 +38,7 @@ export interface Owner {
   userId: string
   /** The API key that authenticated the call; null for a session. */
   keyId: string | null
-  /** The sign-in of the person who calls; null when authenticated by an API key or an app's access token. */
+  /** The session of a person who signed in; null if an API key or an app's access token authenticated the call. */
   session: Session | null
   /** The session of an app's access token; absent for other callers. */
   appSession?: Session
@@ -93,7 +93,7 @@ export function createAuthenticate({
       if (isAdministrative(access)) assertMayAdminister(access, user, session, clock.now())
       return { userId: user.id, keyId: null, session }
     }
-    assertAppMay(scopes, access)
+    assertAppMayAccess(scopes, access)
     return { userId: user.id, keyId: null, session: null, appSession: session }
   }
 
@@ -115,7 +115,7 @@ export function createAuthenticate({
     const { userId, id } = await apiKeys.authenticate(key, caller, {
       scope,
       async accept(apiKey: OwnedApiKey) {
-        assertAllowed(apiKey, access)
+        assertKeyMayAccess(apiKey, access)
         if (isAdministrative(access)) assertKeyMayAdminister(await users.get(apiKey.userId))
         limits = (await limiter.take(apiKey)) ?? undefined
       },
@@ -123,7 +123,9 @@ export function createAuthenticate({
     return { userId, keyId: id, session: null, limits }
   }
 
-  /** A credential that is no imported key either is refused as an invalid token, and counts as a failed guess. */
+  /**
+   * Authenticates a credential that may be an imported key. If it is not, it is an invalid token and a failed guess.
+   */
   async function authenticateImported(token: string, access: UserAccess, caller: Caller): Promise<Owner> {
     try {
       return await authenticateKey(token, access, caller)
@@ -149,16 +151,16 @@ export function createAuthenticate({
   }
 }
 
-/** Whether this access is a scope, which a key may have. */
+/** Whether this kind of access is a scope, which keys may have. */
 function isScope(access: UserAccess): access is KnownScope {
   return access !== 'session' && access !== 'owner' && access !== KEYS_CREATE && access !== 'admin:session'
 }
 
 /**
- * Refuses a key where `access` is not a scope: no key may create credentials or grant rights, and some calls need a key
+ * Refuses a key if `access` is not a scope: no key may create credentials or grant rights, and `owner` needs a key
  * without scopes.
  */
-function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
+function assertKeyMayAccess({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
   if (access === 'session' || access === KEYS_CREATE) {
     throw sessionRequired('Only a signed-in person may do this. Send an access token instead of an API key.')
   }
@@ -174,7 +176,7 @@ function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access):
 }
 
 /** Access tokens of apps act within their scopes only (RFC 6750 section 3.1). */
-function assertAppMay(scopes: readonly string[], access: UserAccess): void {
+function assertAppMayAccess(scopes: readonly string[], access: UserAccess): void {
   if (access === 'session' || (access === KEYS_CREATE && !scopes.includes(access))) {
     throw sessionRequired("Only a signed-in person may do this, not an app's access token.")
   }
@@ -232,7 +234,7 @@ function parseAuthorization(incoming: IncomingMessage): Credential | null {
 
 /**
  * The id and secret of an OAuth client in the Authorization header, each form-encoded (RFC 6749 section 2.3.1). Null if
- * the header is absent, `unusable` if it has anything else.
+ * the header is absent, `unusable` if it has any other content.
  *
  * @throws KeywayError `invalid_request` if the header was sent twice
  */

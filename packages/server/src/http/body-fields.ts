@@ -27,7 +27,7 @@ function hasCleanCharacters(value: string): boolean {
   return value.isWellFormed() && !value.includes('\0')
 }
 
-/** A text without NUL and lone surrogates, which databases and terminals do not accept. */
+/** A text without NUL or lone surrogates, which databases and terminals do not accept. */
 export function text(what: string, example: string, { max = 16_384, min = 0 } = {}) {
   return z
     .string({ error: expected(what, JSON.stringify(example)) })

@@ -3,7 +3,7 @@ import { KeywayError } from '../errors.ts'
 import { type BodyFormat, expectBody, tooLarge } from './body.ts'
 import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 
-/** Limits of the bodies that are arriving at one time. The time limit of each body is `HTTP_TIMEOUTS.requestMs`. */
+/** Limits of all bodies that are arriving at the same time. Each has the time limit `HTTP_TIMEOUTS.requestMs`. */
 export interface IntakeLimits {
   bodies: number
   /** Per network; all clients behind an untrusted proxy are one network. */
@@ -22,11 +22,11 @@ const FIRST_CAPACITY = 1024
 
 export interface BodyIntake {
   /**
-   * Reads the whole body. Call it before the request takes a place in the work limit, so that slow senders take none.
+   * Reads the whole body. Must not be called within the work limit (work-limit.ts), which slow senders would use up.
    *
-   * When a limit is exceeded, one body is refused and its connection closed: in the network that uses most of the
-   * exceeded resource, the body that has been arriving for longest. Most bodies arrive in one packet with the head, so
-   * those that are still arriving are slow senders; a client with many of them causes only its own to be closed.
+   * When a limit is exceeded, one connection is closed. It belongs to the network that uses most of the exceeded
+   * resource, and its body has been arriving for longest. Most bodies arrive in one packet with the head, so the others
+   * come from slow senders, and a client that sends many bodies slowly causes only its own connections to be closed.
    *
    * @throws KeywayError `unsupported_media_type`, `payload_too_large`; `invalid_request` if its connection was closed
    */
@@ -110,7 +110,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     networkArrivals.append(arrival.entryInNetwork)
     arrivals.append(arrival.entryInAll)
     if (networkArrivals.size > limits.bodiesPerNetwork) closeOldest(networkArrivals)
-    if (arrivals.size > limits.bodies) closeOldest(networkWithMost(bodies => bodies.size))
+    if (arrivals.size > limits.bodies) closeOldest(bodiesOfTopNetwork(bodies => bodies.size))
     return arrival
   }
 
@@ -118,14 +118,14 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     if (!arrival.entryInAll.isLinked) return
     bufferedBytes += bytes - arrival.bufferSize
     arrival.bufferSize = bytes
-    while (bufferedBytes > limits.bytes) closeOldest(networkWithMost(bufferedBytesOf))
+    while (bufferedBytes > limits.bytes) closeOldest(bodiesOfTopNetwork(bufferedBytesOf))
   }
 
   /**
-   * The bodies of the network with the highest usage; if several have the same, of the one whose oldest body began
-   * first.
+   * The bodies of the network with the highest usage. If several have the same usage: of the network that has had
+   * arriving bodies for longest.
    */
-  function networkWithMost(usage: (bodies: LinkedList<Arrival>) => number): LinkedList<Arrival> {
+  function bodiesOfTopNetwork(usage: (bodies: LinkedList<Arrival>) => number): LinkedList<Arrival> {
     let [most] = byNetwork.values()
     for (const bodies of byNetwork.values()) if (usage(bodies) > usage(most!)) most = bodies
     return most!

@@ -56,7 +56,8 @@ export function expectBody(incoming: IncomingMessage, format: BodyFormat): boole
 }
 
 /**
- * The JSON value of a body; undefined if it is empty. Of duplicate names the last one wins, as in JSON.parse.
+ * The JSON value of a body; undefined if it is empty. If an object repeats a name, the last value counts, as in
+ * JSON.parse.
  *
  * @throws KeywayError `invalid_json`; `invalid_request` if it has too many values or levels
  */

@@ -16,8 +16,8 @@ export interface Callers {
   /** The client: the socket's peer, or the address that a trusted proxy reports. */
   of(incoming: IncomingMessage): Caller
   /**
-   * The network of a connection's peer. Null for proxies, whose connections carry many clients: trusted ones, and peers
-   * in a private network that KEYWAY_TRUSTED_PROXIES does not list.
+   * The network of a connection's peer. Null for a proxy, whose connections carry requests of many clients: a trusted
+   * one, or a peer in a private network that forwards requests but is not in KEYWAY_TRUSTED_PROXIES.
    */
   peerNetwork(socket: Socket): string | null
   /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */

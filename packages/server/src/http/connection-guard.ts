@@ -3,17 +3,17 @@ import type { Socket } from 'node:net'
 
 /** Length of the window in which new connections are counted. */
 const WINDOW_MS = 100
-/** Above this number of new connections per window, those of noisy networks are closed. */
+/** If a window has more new connections than this, those of noisy networks are closed. */
 export const NOISY_REFUSED_ABOVE = 25
 
 /**
  * Closes connections as soon as they are accepted: those that were reset in the accept queue and, at more than about
- * 250 new connections a second, those of noisy networks (fair-queue.ts). This costs a fifth of aborting a request
- * later. The kernel accepts in order of arrival, so a client that opens connections faster than they are accepted
- * delays all others.
+ * 250 new connections a second, those of noisy networks (fair-queue.ts). The kernel queues new connections in order of
+ * arrival, so a client that opens connections faster than they are accepted delays all others. Closing a connection
+ * here costs a fifth of aborting its request later.
  *
  * @param isNoisy whether many requests from the network of this peer were refused lately; false for proxies, whose
- *   connections carry requests of many people
+ * connections carry requests of many people
  */
 export function guardConnections(
   server: Server,

@@ -15,7 +15,8 @@ export interface Cors {
   /** The headers of a preflight response. They list what is allowed, whatever was requested. */
   preflight(incoming: IncomingMessage, methods: string, policy?: CorsPolicy): Record<string, string>
   /**
-   * Must be awaited before `headers` for a route that browser clients call: reads their origins, at most once a second.
+   * Reads the origins of browser clients, at most once a second. Must be awaited before `headers` on a route
+   * whose policy is `clients`.
    */
   prepare(incoming: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined
 }

@@ -5,7 +5,7 @@ import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/p
 import { SECOND } from '../clock.ts'
 import type { SocketLimiter } from './sockets.ts'
 
-/** How long a connection that was accepted before the drain may take to send its first request. */
+/** How long the drain waits for the first requests of new connections. */
 export const FIRST_REQUEST_MS = SECOND / 2
 /** Time limit of requests in progress; the process must end ten seconds after its signal (docs/contract.md). */
 export const ANSWERS_MS = 5 * SECOND
@@ -33,7 +33,7 @@ export async function drainHttp(
     response.shouldKeepAlive = false
   })
   await acceptQueued(server)
-  // http.Server would also close connections whose first request is still on its way.
+  // The `close` of http.Server would also close connections whose first request is still on its way.
   NetServer.prototype.close.call(server)
   for (let waited = 0; waited < FIRST_REQUEST_MS && limiter.awaitsFirstRequest(); waited += CHECK_MS)
     await wait(CHECK_MS)

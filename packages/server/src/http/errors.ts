@@ -5,7 +5,7 @@ import { type ProblemContext, problemOf } from '../problems.ts'
 import { SealError } from '../secrets.ts'
 import type { Answer } from './answer.ts'
 import { rateLimitFields } from './rate-limit-fields.ts'
-import { type Challenge, challengeFor, clientChallenge } from './www-authenticate.ts'
+import { type Challenge, challengeHeader, clientChallenge } from './www-authenticate.ts'
 
 export interface ErrorContext extends ProblemContext {
   /** The kind of credential that the route accepts. */
@@ -18,7 +18,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   const { status, retry_after: retryAfter } = body
   const headers: Record<string, string> = {}
   if (retryAfter !== undefined) headers['Retry-After'] = String(retryAfter)
-  const challenge = challengeFor(error, status, context.challenge)
+  const challenge = challengeHeader(error, status, context.challenge)
   if (challenge) headers['WWW-Authenticate'] = challenge
   if (error.extras.allow) headers.Allow = error.extras.allow
   if (error.extras.limits?.length) Object.assign(headers, rateLimitFields(error.extras.limits))
@@ -27,14 +27,14 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   return { status, type: 'application/problem+json', body, headers }
 }
 
-/** As `toProblem`, for OAuth clients, which read `error` and `error_description` (RFC 6749 section 5.2). */
+/** The response to a refusal for OAuth clients, which read `error` and `error_description` (RFC 6749 section 5.2). */
 export function toOAuthAnswer(error: KeywayError): Answer {
   const { status, body } = toOAuthRefusal(error)
   const headers: Record<string, string> = {}
   if (error.extras.retryAfter !== undefined) headers['Retry-After'] = String(error.extras.retryAfter)
   if (error.extras.limits?.length) Object.assign(headers, rateLimitFields(error.extras.limits))
   const challenge =
-    error instanceof OAuthError ? clientChallenge(status) : challengeFor(error, status, 'bearer')
+    error instanceof OAuthError ? clientChallenge(status) : challengeHeader(error, status, 'bearer')
   if (challenge) headers['WWW-Authenticate'] = challenge
   if (status === 413) headers.Connection = 'close'
   return { status, body, headers }

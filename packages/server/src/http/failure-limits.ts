@@ -7,6 +7,7 @@ import { PROBLEMS } from '../problems.ts'
 import { longestOf, type RateWindow, type Wait } from '../rate-windows.ts'
 
 const MAX_REMEMBERED_NETWORKS = 20_000
+/** A site is an IPv6 /48 (network.ts). */
 const MAX_REMEMBERED_SITES = 2000
 
 export interface FailureLimits {
@@ -20,7 +21,7 @@ export interface FailureLimits {
    */
   refusal(caller: FailingCaller, error: KeywayError): KeywayError
   /**
-   * To be called before a typed code is checked, which is short enough to be guessed.
+   * Must be called before a typed code is checked, since a code is short enough to be guessed.
    *
    * @throws KeywayError `rate_limited` if a window is full
    */

@@ -15,25 +15,26 @@ const MAX_STARTED_ON_ARRIVAL = 16
 const MIN_SLICE_MS = 1
 const MAX_SLICE_MS = 10
 /**
- * Time of the event loop that a network is credited in each round. A network whose request took longer skips as many
- * rounds: a page that takes 10 ms counts as a hundred exchanges.
+ * Time of the event loop that a network is credited in each round. A network whose request took longer skips one round
+ * for each quantum that it used: a page that takes 10 ms counts as a hundred exchanges.
  */
 const QUANTUM_MS = 0.1
 /** Maximum number of networks without queued requests whose used time is remembered. */
 const MAX_IDLE_NETWORKS = 10_000
-/** A shorter used time is not remembered. */
+/** Shorter used times are not remembered. */
 const MIN_USED_MS = 1
-/** Remembered used times are cleared at this interval. */
+/** Interval at which remembered used times are cleared. */
 const CLEAR_INTERVAL_MS = 1000
-/** The turn, out of four, in which noisy networks go first, so that they are slowed down but still served. */
-const TURN_OF_NOISY = 0
-/** The turn, out of four, in which unknown networks go before known ones. */
-const TURN_OF_UNKNOWN = 2
-const TURNS_PER_CYCLE = 4
+/** Noisy networks go first in one of four dequeues, so that they are slowed down but still served. */
+const NOISY_FIRST_IN = 0
+/** Unknown networks go before known ones in one of four dequeues. */
+const UNKNOWN_FIRST_IN = 2
+const DEQUEUES_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
 export const MAX_QUEUED_PER_FLOW = 1000
 /**
- * Maximum number of queued requests in total, about 50 MB. When it is reached, each network may have an equal share.
+ * Maximum number of queued requests in total, about 50 MB. When it is reached, only networks with less than an equal
+ * share may queue more.
  */
 export const MAX_QUEUED = 10_000
 /** Identifies the flow of a request for fair queueing. */
@@ -47,12 +48,12 @@ export interface Flow {
 
 export interface FairQueue {
   /**
-   * Starts `work` at once if no request is queued, otherwise when it is the flow's turn. False: the flow or its network
-   * has too many queued requests, and `work` will not be started. Each call needs a `work` function of its own.
+   * Starts `work` at once if no request is queued, otherwise when it is the flow's turn. Returns false, and never
+   * starts `work`, if the flow or its network has too many queued requests.
    * @param flowOf called only if the request has to wait
    */
   start(flowOf: () => Flow, work: () => void): boolean
-  /** As `start`, for work that takes milliseconds: it is always queued. */
+  /** As `start`, but always queues `work`, since it takes milliseconds. */
   startLong(flow: Flow, work: () => void): boolean
   /** Counts a refused request of this network. */
   countRefusal(network: string): void
@@ -80,19 +81,19 @@ export function createFairQueue(
   const unknownNetworks = createRoundRobin(clock)
   const noisyNetworks = createRoundRobin(clock)
   const refusals = createRefusalCounts(clock)
-  let startedInTurn = 0
-  let isTurnScheduled = false
-  let turns = 0
+  let startedOnArrival = 0
+  let isSliceScheduled = false
+  let dequeueCount = 0
   let scheduledAt = 0
-  /** Whether the previous turn left requests in the queue. */
+  /** Whether the previous slice left requests in the queue. */
   let isContinued = false
   let sliceEnd = 0
-  /** The last work that was started, to which the time since then is charged. */
+  /** The work that was started last. The time since then is charged to its network. */
   let running: { charge(ms: number): void; at: number } | null = null
 
   return {
     start(flowOf, work) {
-      scheduleTurn()
+      scheduleSlice()
       if (countQueued() === 0 && mayStartOnArrival()) {
         work()
         return true
@@ -100,7 +101,7 @@ export function createFairQueue(
       return enqueue(flowOf(), work)
     },
     startLong(flow, work) {
-      scheduleTurn()
+      scheduleSlice()
       return enqueue(flow, work)
     },
     countRefusal: refusals.count,
@@ -108,9 +109,9 @@ export function createFairQueue(
   }
 
   function mayStartOnArrival(): boolean {
-    const isLate = startedInTurn > 0 && clock() - scheduledAt >= MIN_SLICE_MS
-    if (isLate || startedInTurn >= MAX_STARTED_ON_ARRIVAL) return false
-    startedInTurn++
+    const isLate = startedOnArrival > 0 && clock() - scheduledAt >= MIN_SLICE_MS
+    if (isLate || startedOnArrival >= MAX_STARTED_ON_ARRIVAL) return false
+    startedOnArrival++
     return true
   }
 
@@ -129,16 +130,16 @@ export function createFairQueue(
     return knownNetworks.waiting + unknownNetworks.waiting + noisyNetworks.waiting
   }
 
-  function scheduleTurn(): void {
-    if (isTurnScheduled) return
-    isTurnScheduled = true
+  function scheduleSlice(): void {
+    if (isSliceScheduled) return
+    isSliceScheduled = true
     scheduledAt = clock()
-    setImmediate(takeTurn)
+    setImmediate(startSlice)
   }
 
-  function takeTurn(): void {
-    isTurnScheduled = false
-    startedInTurn = 0
+  function startSlice(): void {
+    isSliceScheduled = false
+    startedOnArrival = 0
     if (countQueued() === 0) return
     const now = clock()
     const otherWorkMs = isContinued ? now - scheduledAt : 0
@@ -155,7 +156,7 @@ export function createFairQueue(
     if (now < sliceEnd) {
       run(dequeueNext(), now)
     } else {
-      scheduleTurn()
+      scheduleSlice()
       scheduledAt = now
     }
   }
@@ -175,16 +176,16 @@ export function createFairQueue(
   }
 
   function dequeueNext(): DequeuedWork {
-    turns++
-    if (turns % TURNS_PER_CYCLE === TURN_OF_NOISY)
-      return firstWaiting(noisyNetworks, knownNetworks, unknownNetworks)
-    if (turns % TURNS_PER_CYCLE === TURN_OF_UNKNOWN)
-      return firstWaiting(unknownNetworks, knownNetworks, noisyNetworks)
-    return firstWaiting(knownNetworks, unknownNetworks, noisyNetworks)
+    dequeueCount++
+    if (dequeueCount % DEQUEUES_PER_CYCLE === NOISY_FIRST_IN)
+      return dequeueFirst(noisyNetworks, knownNetworks, unknownNetworks)
+    if (dequeueCount % DEQUEUES_PER_CYCLE === UNKNOWN_FIRST_IN)
+      return dequeueFirst(unknownNetworks, knownNetworks, noisyNetworks)
+    return dequeueFirst(knownNetworks, unknownNetworks, noisyNetworks)
   }
 }
 
-function firstWaiting(...queues: RoundRobin[]): DequeuedWork {
+function dequeueFirst(...queues: RoundRobin[]): DequeuedWork {
   return queues.find(queue => queue.waiting > 0)!.dequeue()
 }
 
@@ -314,8 +315,8 @@ interface TurnOrder<Queue> {
   add(name: string, queue: Queue): void
   remove(name: string): void
   first(): { name: string; queue: Queue }
-  /** Moves the first queue to the end, or removes it if no work waits in it. */
-  endTurn(isWaiting: boolean): void
+  /** Moves the first queue to the end if it still has work, else removes it. */
+  endTurn(hasWork: boolean): void
 }
 
 function createTurnOrder<Queue>(): TurnOrder<Queue> {
@@ -334,9 +335,9 @@ function createTurnOrder<Queue>(): TurnOrder<Queue> {
     },
     remove,
     first: () => order.first!.value,
-    endTurn(isWaiting) {
+    endTurn(hasWork) {
       const entry = order.first!
-      if (!isWaiting) return remove(entry.value.name)
+      if (!hasWork) return remove(entry.value.name)
       order.remove(entry)
       order.append(entry)
     },

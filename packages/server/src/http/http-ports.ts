@@ -125,7 +125,7 @@ export interface ObservedAnswer {
   code: ErrorCode | null
 }
 
-/** The web pages. They answer all paths that are not of the API, and requests that a route leaves to them. */
+/** The web pages. They answer all paths outside the API, and requests for which a route's `leftToPages` is true. */
 export interface PagesApp {
   /** @throws KeywayError for a client that asked for JSON */
   fetch(request: Request, env: PageBindings): PageResult | Promise<PageResult>
@@ -133,9 +133,9 @@ export interface PagesApp {
 
 export type PageResult = Response | NoPage
 
-/** No such page, or not with this method; for clients other than browsers, which get an HTML page that says so. */
+/** There is no such page, or not with this method. Browsers get an HTML page that says so instead. */
 export interface NoPage {
-  /** The methods of the page, as in `Allow`; null: there is no page. */
+  /** The methods of the page, as in `Allow`; null if there is no page. */
   allow: string | null
 }
 

@@ -47,9 +47,9 @@ export interface HttpServer extends Server {
 
 const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 100
-/** Pipelined requests of one connection that wait for an earlier response; few clients send any. */
+/** Maximum number of pipelined requests of one connection that wait for an earlier response; few clients send any. */
 const MAX_PIPELINED = 64
-/** Maximum number of such requests of all connections together; each takes some kilobytes of memory. */
+/** Maximum number of pipelined requests that wait on all connections together; each takes some kilobytes of memory. */
 const MAX_PIPELINED_TOGETHER = 4_000
 
 /**
@@ -88,7 +88,7 @@ export function createHttpServer(
       keepAliveTimeout: timeouts.keepAliveMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
-      // `namesOneHost` refuses such requests, with a problem document as for all invalid requests.
+      // `namesOneHost` refuses requests without Host, with a problem document as for all invalid requests.
       requireHostHeader: false,
       // Other upgrades that clients offer (`Upgrade: h2c`) are ignored.
       shouldUpgradeCallback: request =>
@@ -122,8 +122,8 @@ export function createHttpServer(
   }
 
   /**
-   * Closes the connection. A packet may hold hundreds of pipelined requests, and Node would destroy each remaining one
-   * with an error and a stack trace.
+   * Closes the connection, and destroys the request here: otherwise Node would do so with an error and a stack trace
+   * for each request, and a packet may hold hundreds of pipelined ones.
    */
   function closeConnection(incoming: IncomingMessage): void {
     incoming.socket.destroy()
@@ -131,7 +131,7 @@ export function createHttpServer(
   }
 
   function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    // Listens to `close` of the request: on its connection, listeners would accumulate with each request.
+    // `close` is listened to on the request: on the connection, each request would add a listener.
     const isAdmitted = app.admit(incoming, incoming, () => {
       if (!incoming.socket.destroyed) handle(incoming, outgoing)
     })
@@ -183,7 +183,9 @@ export function createHttpServer(
     endWith(socket, PARSER_REFUSALS[error.code ?? ''] ?? MALFORMED_REQUEST)
   }
 
-  /** CONNECT (RFC 9110 section 9.3.6) requests a tunnel. Without this listener Node would close the connection. */
+  /**
+   * Refuses CONNECT (RFC 9110 section 9.3.6). Without a listener Node would close the connection without a response.
+   */
   function refuseTunnel(socket: Duplex): void {
     socket.on('error', destroySocket)
     endWith(socket, NO_TUNNEL)
@@ -216,7 +218,7 @@ function createPipeline() {
   const waitingRequests = new Map<Socket, number>()
   let total = 0
   return {
-    /** False if the connection, or all connections together, have too many: the connection must be closed. */
+    /** Returns false if the connection, or all connections together, have too many: the connection must be closed. */
     add(socket: Socket): boolean {
       const count = waitingRequests.get(socket) ?? 0
       if (count >= MAX_PIPELINED || total >= MAX_PIPELINED_TOGETHER) return false

@@ -9,7 +9,7 @@ import { EXAMPLE_IDS } from './example-ids.ts'
 import { externalId } from './key-attachments.ts'
 import { scopes } from './key-scopes.ts'
 
-/** One row of an import, the same in requests and in files. */
+/** Schemas of the rows of an import, for requests and for files. */
 
 const EXAMPLE_HASH = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
 

@@ -16,8 +16,8 @@ export function createEntry<Value>(value: Value): Entry<Value> {
  * An ordered list for items that come and go with every request, with removal from any place.
  *
  * Not a `Map` or `Set`: these replace their table when enough entries have been deleted, and V8 links each replaced
- * table to its successor. Once one is in the old generation of the heap, all later ones are promoted too, together with
- * the requests that they hold; an eighth of all allocations survived in this way.
+ * table to its successor. Once one table is in the old generation of the heap, all later tables are promoted too,
+ * together with the requests that they hold; an eighth of all allocations survived in this way.
  */
 export class LinkedList<Value> implements Iterable<Value> {
   #first: Entry<Value> | null = null

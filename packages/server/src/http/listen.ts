@@ -12,8 +12,8 @@ export interface HeldPort {
 }
 
 /**
- * For port 0: binds a port that the system picks before anything else starts, since links and tokens contain it, and
- * holds it until `listen` takes it over, so that no other process gets it during migrations.
+ * If the configured port is 0, this binds a free port before anything else starts, since links and tokens contain the
+ * port. It is held until `listen` takes it over, so that no other process gets it during migrations.
  */
 export async function holdFreePort(config: Config): Promise<HeldPort> {
   const holder = createServer(socket => socket.destroy())

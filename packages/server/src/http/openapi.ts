@@ -179,7 +179,7 @@ function answersOf(route: Route, schemas: Json): Json {
 /** All error codes of a route: its own, and those of its access, body, query and parameters. */
 export function errorCodesOf(route: Route): ErrorCode[] {
   if (route.errorFormat === 'oauth') return []
-  const isUser = route.access !== 'public' && route.access !== 'app'
+  const needsUser = route.access !== 'public' && route.access !== 'app'
   const codes: ErrorCode[] = [
     ...route.errors,
     'invalid_request',
@@ -187,7 +187,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
     'unavailable',
     ...(route.body ? (['invalid_json', 'payload_too_large', 'unsupported_media_type'] as const) : []),
     ...(route.access === 'public' ? [] : (['authentication_required'] as const)),
-    ...(isUser
+    ...(needsUser
       ? ([
           'invalid_token',
           'invalid_api_key',
@@ -200,7 +200,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
     ...(route.access === 'admin:write' || route.access === 'admin:session'
       ? (['reauthentication_required'] as const)
       : []),
-    ...(isUser && route.access !== 'session' ? (['insufficient_scope'] as const) : []),
+    ...(needsUser && route.access !== 'session' ? (['insufficient_scope'] as const) : []),
     ...(route.path.includes('{') ? (['not_found'] as const) : []),
   ]
   return [...new Set(codes)]
@@ -215,7 +215,7 @@ const OAUTH_ERRORS = {
   429: 'Too many requests. Wait as long as `Retry-After` says.',
   503: 'The service cannot reach its database right now.',
 }
-const OAUTH_ERROR = {
+const OAUTH_ERROR_SCHEMA = {
   type: 'object',
   properties: { error: { type: 'string' }, error_description: { type: 'string' } },
   required: ['error', 'error_description'],
@@ -227,7 +227,7 @@ function errorsOf(route: Route): Json {
     return Object.fromEntries(
       Object.entries(OAUTH_ERRORS).map(([status, description]) => [
         status,
-        { description, content: { 'application/json': { schema: OAUTH_ERROR } } },
+        { description, content: { 'application/json': { schema: OAUTH_ERROR_SCHEMA } } },
       ]),
     )
   const byStatus = Map.groupBy(errorCodesOf(route), code => PROBLEMS[code].status)

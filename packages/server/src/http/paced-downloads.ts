@@ -9,7 +9,7 @@ export interface Pacing {
    * Replaces a stream in an answer by one that waits for its turn before each piece; returns other answers unchanged.
    */
   ofAnswer(answer: Answer, incoming: IncomingMessage): Answer
-  /** As `ofAnswer`, for a page. */
+  /** Replaces the body of a page that is a download in the same way. */
   ofPage(response: Response, incoming: IncomingMessage): Response
 }
 
@@ -25,15 +25,15 @@ export function createPacing(
     ofAnswer(answer, incoming) {
       const { body, type } = answer
       const isDownload = body instanceof ReadableStream && type !== 'text/event-stream'
-      return isDownload ? { ...answer, body: pace(body, turnsOf(incoming)) } : answer
+      return isDownload ? { ...answer, body: pace(body, turnWaiterFor(incoming)) } : answer
     },
     ofPage(response, incoming) {
       const isDownload = response.headers.has('Content-Disposition') && response.body !== null
-      return isDownload ? new Response(pace(response.body!, turnsOf(incoming)), response) : response
+      return isDownload ? new Response(pace(response.body!, turnWaiterFor(incoming)), response) : response
     },
   }
 
-  function turnsOf(incoming: IncomingMessage): () => Promise<void> {
+  function turnWaiterFor(incoming: IncomingMessage): () => Promise<void> {
     // A client that disconnects ends the download; a turn that is still queued then does nothing.
     const flow = { ...flowOf(incoming), onDisconnect: () => {} }
     return () =>
@@ -43,15 +43,15 @@ export function createPacing(
   }
 }
 
-/** Has no buffer of its own (`highWaterMark` 0): only the source stream may read ahead. */
-function pace(download: ReadableStream, turn: () => Promise<void>): ReadableStream {
+/** The returned stream has no buffer of its own (`highWaterMark` 0): only the source stream may read ahead. */
+function pace(download: ReadableStream, waitForTurn: () => Promise<void>): ReadableStream {
   const reader = download.getReader()
   return new ReadableStream(
     {
       async pull(controller) {
         // Without this wait a fast client would read the whole download in one turn of the event loop.
         await nextTurn()
-        await turn()
+        await waitForTurn()
         const { value, done } = await reader.read()
         if (done) controller.close()
         else controller.enqueue(value)

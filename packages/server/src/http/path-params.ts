@@ -27,7 +27,8 @@ export function segmentMatches(template: string, segment: string): boolean {
 }
 
 /**
- * Creates a reader of a path's parameters from the segments that the router matched. @throws KeywayError `not_found`
+ * Creates a function that reads the parameters of a path from the segments that the router matched, and throws a
+ * KeywayError `not_found` for an invalid one.
  */
 export function createParamsReader(
   path: string,
@@ -46,7 +47,7 @@ export function createParamsReader(
 }
 
 function readParam(name: string, value: string): string {
-  const valid =
+  const validValue =
     name === 'app_id'
       ? isAppId(value) || isClientUrl(value)
         ? value
@@ -54,8 +55,8 @@ function readParam(name: string, value: string): string {
       : name.endsWith('_id')
         ? parseId(value)
         : value
-  if (valid === null) throw notFound()
-  return valid
+  if (validValue === null) throw notFound()
+  return validValue
 }
 
 function escapeDots(text: string): string {

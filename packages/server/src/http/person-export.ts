@@ -4,7 +4,7 @@ import { type Clock, DAY, type Instant, MINUTE, toRfc3339, toRfc3339OrNull } fro
 import { KeywayError } from '../errors.ts'
 import type { PageRequest, Position, Slice } from '../paging.ts'
 import { securityEventObject } from '../security-events/security-event-object.ts'
-import { oldestKept } from '../usage/usage.ts'
+import { oldestBucketStart } from '../usage/usage.ts'
 import type { User } from '../users/user.ts'
 import { chargeAuthorizationObject, emailChangeObject } from './account-object.ts'
 import { createKeyObjects } from './api-key-object.ts'
@@ -43,7 +43,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
   return {
     exportOf(user, reader, reauthenticate) {
       const encoder = new TextEncoder()
-      const pieces = partsOf(user, reader, reauthenticate)
+      const pieces = generatePieces(user, reader, reauthenticate)
       const { markRead, end } = registerExport(user.id)
       return new ReadableStream(
         {
@@ -72,7 +72,8 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
   function registerExport(userId: string): { markRead(): void; end(): void } {
     const exportsOfUser = runningExports.get(userId) ?? new Map<object, Instant>()
     const now = clock.now()
-    for (const [each, at] of exportsOfUser) if (at + ABANDONED_AFTER <= now) exportsOfUser.delete(each)
+    for (const [exportId, readAt] of exportsOfUser)
+      if (readAt + ABANDONED_AFTER <= now) exportsOfUser.delete(exportId)
     if (exportsOfUser.size >= MAX_CONCURRENT_EXPORTS) throw tooManyExports()
     const id = {}
     runningExports.set(userId, exportsOfUser)
@@ -88,7 +89,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
   }
 
   /** Yields the JSON document piece by piece. */
-  async function* partsOf(
+  async function* generatePieces(
     user: User,
     reader: ExportReader,
     reauthenticate: () => Promise<unknown>,
@@ -132,7 +133,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
     )
     yield field('mails', await mailsOf(user, reader))
     // Without the oldest day, which may be pruned during the export.
-    const from = oldestKept('day', clock.now()) + DAY
+    const from = oldestBucketStart('day', clock.now()) + DAY
     const days = await usage.ofUser(user.id, { bucket: 'day', from })
     yield field('usage', days.filter(isUsed).map(usageObject))
     if (reader === 'operator') yield* auditField(user)
@@ -195,7 +196,7 @@ function serialize(elements: readonly unknown[], isFirst: boolean): string {
   return text && !isFirst ? `,\n${text}` : text
 }
 
-/** Whether a day had any use; the export omits the others. */
+/** Whether a day had any use; the export omits days without use. */
 function isUsed({ start: _, refused, ...counts }: Parameters<typeof usageObject>[0]): boolean {
   return Object.values(counts).some(count => count > 0) || Object.keys(refused).length > 0
 }

@@ -3,13 +3,16 @@ import type { Log } from '../log.ts'
 import { networkMatcher } from '../network.ts'
 
 /**
- * A peer is taken for a proxy if in one period it sent at least this number of requests with a forwarding header, and
- * more of them than without.
+ * A peer counts as a proxy if in one period it sent at least this number of requests with a forwarding header, and
+ * fewer without one.
  */
 export const FORWARDED_BY_A_PROXY = 10
-/** How long requests of a peer are counted together, and how long /readyz reports a proxy after its last request. */
+/**
+ * How long requests of a peer are counted together, and how long /readyz reports a proxy after it last forwarded
+ * one.
+ */
 const PERIOD_MS = 10 * MINUTE
-/** Shortest interval of warnings about one peer. */
+/** Minimum interval between two warnings about one peer. */
 const WARN_AGAIN_MS = HOUR
 /** Maximum number of peers in memory; the oldest is evicted first. */
 const MAX_PEERS = 200
@@ -65,7 +68,7 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
   return {
     count(peer, isForwarded) {
       if (isForwarded) warn(peer)
-      if (peer.isPrivate && (isForwarded || countsByPeer.size > 0)) add(peer.address, isForwarded)
+      if (peer.isPrivate && (isForwarded || countsByPeer.size > 0)) addRequest(peer.address, isForwarded)
     },
     forwards(address) {
       const counts = countsByPeer.get(address)
@@ -86,7 +89,7 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
     )
   }
 
-  function add(address: string, isForwarded: boolean): void {
+  function addRequest(address: string, isForwarded: boolean): void {
     const existingCounts = countsByPeer.get(address)
     if (!existingCounts && !isForwarded) return
     const isCurrent = existingCounts && now() - existingCounts.startedAt < PERIOD_MS

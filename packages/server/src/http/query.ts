@@ -42,7 +42,7 @@ const limit = z
   .default(DEFAULT_PAGE_SIZE)
   .meta({
     description: `1 to ${MAX_PAGE_SIZE}; ${DEFAULT_PAGE_SIZE} by default.`,
-    // A number for clients, although a query contains only text.
+    // Documented as a number, although a query contains only text.
     type: 'integer',
     pattern: undefined,
     minimum: 1,

@@ -9,7 +9,7 @@ export function withRateLimits(answer: Answer, limits: readonly RateLimitState[]
   return { ...answer, headers: { ...answer.headers, ...rateLimitFields(limits) } }
 }
 
-/** `RateLimit-Policy: "minute";q=100;w=60` and `RateLimit: "minute";r=42;t=30`: lists of RFC 9651 with parameters. */
+/** Structured fields (RFC 9651): `RateLimit-Policy: "minute";q=100;w=60` and `RateLimit: "minute";r=42;t=30`. */
 export function rateLimitFields(limits: readonly RateLimitState[]): Record<string, string> {
   return {
     RateLimit: limits

@@ -9,7 +9,7 @@ const MAX_COUNTED_NETWORKS = 50_000
 
 /** Counts refusals per network in the current and the previous period, with bounded memory and without a timer. */
 export function createRefusalCounts(clock: () => number) {
-  /** By network. */
+  /** Number of refusals by network. */
   let currentCounts = new Map<string, number>()
   let previousCounts = currentCounts
   let periodStart = clock()

@@ -4,7 +4,7 @@ import { PROBLEMS } from '../problems.ts'
 
 interface RefusedRequest {
   code: ErrorCode
-  /** The operation, as documented. */
+  /** The `operation` of the route. */
   route: string
   network: string
   request_id: string
@@ -17,7 +17,7 @@ export interface RequestLog {
   logRefusal(refused: RefusedRequest): void
 }
 
-/** The number of lines per error code is limited by the log itself (log.ts). */
+/** Has no rate limit of its own: log.ts limits the number of lines per error code. */
 export function createRequestLog(log: Log): RequestLog {
   return {
     logAnswer: request => log.debug(request, 'request'),

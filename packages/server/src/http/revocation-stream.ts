@@ -20,8 +20,8 @@ const KEEP_ALIVE_MS = 15 * SECOND
  */
 const MAX_UNREAD_LINES = 10_000
 /**
- * Number of sent entries whose ids are remembered. Each read of the feed begins a few seconds earlier than the last one
- * ended, and entries that were sent already are skipped.
+ * Number of sent entries whose ids are remembered. Each read of the feed begins a few seconds before the end of the
+ * previous one, so entries that were sent already are skipped.
  */
 const MAX_REMEMBERED_IDS = 1000
 
@@ -85,8 +85,8 @@ export function eventStream(source: StreamSource): ReadableStream {
   })
 
   /**
-   * Sends new entries. Only one read runs at a time: a call during a read causes another. A failed read ends the
-   * stream.
+   * Sends new entries. Only one read runs at a time: a call during a read causes another read after it. A failed read
+   * ends the stream.
    */
   async function sendNewEntries(send: (line: string) => void, end: () => void): Promise<void> {
     mustReadAgain = true

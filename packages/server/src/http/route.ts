@@ -98,7 +98,7 @@ interface Declaration<
   answers: readonly DocumentedAnswer[]
   /** Whether the pages, if they are served, answer this request instead. */
   leftToPages?: (incoming: IncomingMessage) => boolean
-  /** Error codes in addition to those of its access, body, query and parameters; see `errorCodesOf`. */
+  /** The route's own error codes, besides those that follow from its access, body, query and path (`errorCodesOf`). */
   errors: readonly ErrorCode[]
   handle(input: RouteInput<A, z.output<Body>, z.output<Query>, Path>): Answer | Promise<Answer>
 }

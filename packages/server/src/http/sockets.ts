@@ -32,9 +32,9 @@ export interface SocketLimiter {
 }
 
 /**
- * Limits the connections of a server: with too many connections it closes the one that has been idle for longest, with
- * too many unread bytes those with the most. So new connections are always accepted, and a client with many connections
- * loses its own.
+ * Limits the connections of a server. If there are too many, it closes the one that has been idle for longest. If
+ * clients have left too many response bytes unread, it closes the connections with the most unread bytes. So new
+ * connections are always accepted, and a client with many connections loses its own.
  *
  * Cheap per request: idle connections are kept in order, and unread bytes are summed by a timer.
  *
@@ -56,14 +56,14 @@ export function limitSockets(
   const unansweredSockets = new Map<Socket, ServerResponse | null>()
   /** Connections without a request, the longest idle first. */
   const idleSockets = new LinkedList<Socket>()
-  /** The time since which a connection has had unread bytes, by `performance.now()`. */
+  /** When a connection last began to have unread bytes, by `performance.now()`. */
   let unreadSince = new Map<Socket, number>()
 
   server.on('connection', onConnection)
   server.on('request', onRequest)
   server.on('checkExpectation', onRequest)
   server.on('upgrade', (_request, socket: Socket) => resume(socket))
-  const timer = setInterval(closeUnread, checkMs).unref()
+  const timer = setInterval(closeSlowReaders, checkMs).unref()
   server.on('close', () => clearInterval(timer))
   return {
     resume,
@@ -115,7 +115,7 @@ export function limitSockets(
     if (entry && !entry.isLinked) idleSockets.append(entry)
   }
 
-  function closeUnread(): void {
+  function closeSlowReaders(): void {
     const now = performance.now()
     const nextUnreadSince = new Map<Socket, number>()
     let bytes = 0
@@ -129,10 +129,10 @@ export function limitSockets(
       }
     }
     unreadSince = nextUnreadSince
-    if (bytes > limits.unreadBytes) closeLargest([...nextUnreadSince.keys()], bytes - limits.unreadBytes)
+    if (bytes > limits.unreadBytes) closeMostUnread([...nextUnreadSince.keys()], bytes - limits.unreadBytes)
   }
 
-  function closeLargest(sockets: Socket[], excess: number): void {
+  function closeMostUnread(sockets: Socket[], excess: number): void {
     let remaining = excess
     for (const socket of sockets.sort((a, b) => b.writableLength - a.writableLength)) {
       if (remaining <= 0) return

@@ -32,11 +32,11 @@ export interface TryOut {
   /** Whether the documentation offers to run the operation. */
   mayTry(operation: string): boolean
   /**
-   * Runs a call for the person who is signed in on the pages: with the same rights, validation and records as the
-   * access token of that session, but without a token. A refusal is returned as an answer; an operation that is not
-   * offered is `forbidden`.
+   * Runs a call for the person who is signed in on the pages: with the same rights, validation and records as a call
+   * with an access token of that session, but without a token. A refusal is returned as an answer; an operation that is
+   * not offered is `forbidden`.
    */
-  call(typed: TypedCall, who: SignedIn, facts: RequestContext): Promise<Answer>
+  call(typedCall: TypedCall, signedIn: SignedIn, context: RequestContext): Promise<Answer>
 }
 
 /**
@@ -63,11 +63,11 @@ export function createTryOut({
 
   return {
     mayTry: operation => offeredRoutes.has(operation),
-    async call(typed, who, facts) {
+    async call(typedCall, signedIn, context) {
       try {
-        return await runCall(typed, who, facts)
+        return await runCall(typedCall, signedIn, context)
       } catch (error) {
-        return refusalOf(error, facts.requestId)
+        return refusalOf(error, context.requestId)
       }
     },
   }
@@ -75,7 +75,7 @@ export function createTryOut({
   async function runCall(
     { operation, params, query, body }: TypedCall,
     { user, session }: SignedIn,
-    facts: RequestContext,
+    context: RequestContext,
   ): Promise<Answer> {
     const route = offeredRoutes.get(operation)
     if (!route) throw new KeywayError('forbidden', 'This call is not offered here.')
@@ -89,7 +89,7 @@ export function createTryOut({
       body: route.body && validate(route.body, parseJson(Buffer.from(body), route.maxJsonValues) ?? {}),
       bytes: undefined,
       idempotencyKey: null,
-      ...facts,
+      ...context,
       reauthenticate: async () => principal,
     })
   }

@@ -6,8 +6,8 @@ export const MAX_FIELD_NAME_LENGTH = 64
 const MAX_SUGGESTED_NAME_LENGTH = 24
 
 /** Suggests the nearest known name for an unknown one, or lists all. */
-export function suggestion(name: string, known: readonly string[]): string {
+export function suggestion(name: string, knownNames: readonly string[]): string {
   const isShort = name.length <= MAX_SUGGESTED_NAME_LENGTH
-  const nearest = isShort ? nearestName(name, known, Math.max(2, name.length / 3)) : null
-  return nearest ? `did you mean ${JSON.stringify(nearest)}?` : `known fields: ${known.join(', ')}`
+  const nearest = isShort ? nearestName(name, knownNames, Math.max(2, name.length / 3)) : null
+  return nearest ? `did you mean ${JSON.stringify(nearest)}?` : `known fields: ${knownNames.join(', ')}`
 }

@@ -3,7 +3,7 @@ import { formatMoney } from '../billing/money.ts'
 import { SECOND, toRfc3339 } from '../clock.ts'
 import type { UsageBucket } from '../usage/usage.ts'
 
-/** The JSON form of a bucket. Amounts are decimal strings, seconds whole numbers. */
+/** The JSON form of a bucket. Amounts are decimal strings, seconds are whole numbers. */
 export function usageObject(bucket: UsageBucket): UsageBucketObject {
   return {
     start: toRfc3339(bucket.start),
@@ -20,9 +20,9 @@ export function usageObject(bucket: UsageBucket): UsageBucketObject {
 }
 
 /**
- * RFC 4180 with one record per bucket: the fields of the object, with the sum in `refused`, then a column `refused_…`
- * for each error code that occurs. All cells are numbers, times or fixed names, so that none needs quotes or could be a
- * formula.
+ * CSV (RFC 4180) with one record per bucket: the fields of the object, with the sum in `refused`, then a column
+ * `refused_…` for each error code that occurs. All cells are numbers, times or fixed names, so that none needs quotes
+ * or could be read as a formula by a spreadsheet.
  */
 export function usageCsv(buckets: readonly UsageBucket[]): string {
   const codes = [...new Set(buckets.flatMap(bucket => Object.keys(bucket.refused)))].sort()

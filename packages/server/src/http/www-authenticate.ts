@@ -17,7 +17,7 @@ export function challengeOf({ access }: Route): Challenge {
  * The `WWW-Authenticate` header of a refusal; null if the credential is not the reason. If no credential was sent it
  * has no error attribute (RFC 6750 section 3).
  */
-export function challengeFor(error: KeywayError, status: number, challenge: Challenge): string | null {
+export function challengeHeader(error: KeywayError, status: number, challenge: Challenge): string | null {
   if (error.code === 'insufficient_scope') {
     const { scope } = error.extras
     return `Bearer error="insufficient_scope"${scope ? `, scope="${scope}"` : ''}`

@@ -40,7 +40,7 @@ export interface KeyIntrospection {
 export interface KeyIntrospectionDeps {
   store: Pick<Store, 'apiKeys' | 'billing'>
   clock: Clock
-  limiter: Pick<KeyLimiter, 'consume' | 'left'>
+  limiter: Pick<KeyLimiter, 'consume' | 'remaining'>
   meter: Meter
   publicUrl: string
 }
@@ -134,7 +134,7 @@ export function createKeyIntrospection({
     consume: number,
   ): Promise<LeftOfLimits | null> {
     if (app && coversKey(app, apiKey))
-      return consume > 0 ? consumeCalls(apiKey, consume) : limiter.left(apiKey)
+      return consume > 0 ? consumeCalls(apiKey, consume) : limiter.remaining(apiKey)
     if (consume > 0) throw mayNotConsume()
     return null
   }

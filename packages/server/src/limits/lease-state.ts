@@ -3,20 +3,20 @@ import type { TimedCount } from '../sliding-count.ts'
 import { type RequestWindow, WINDOW_MS } from './limit.ts'
 
 /**
- * The shared state of one subject (a lineage of keys, or a person): for each window how many requests each node may
- * have let through within it. A node lets requests through up to its share without reading the database; together the
- * shares are at most the limit.
+ * The shared state of one subject (a person, or a key with the keys that rotation made of it): for each window how many
+ * requests each node may have let through within it. A node lets requests through up to its share without reading the
+ * database; together the shares are at most the limit.
  */
 
-/** How long after its lease a holder counts as dead: more than the clocks of two nodes may differ. */
+/** How long after the end of its lease a holder counts as dead: more than the clocks of two nodes may differ. */
 export const HOLDER_MARGIN = 2 * SECOND
-/** Number of slots of a stored window; used when a node takes over the counts of another. */
+/** Number of time slots into which the requests of a window are merged before they are stored. */
 const STORED_SLOTS = 12
 
 export interface SharedState {
   /** The shares of nodes, by holder id. */
   holders: Record<string, NodeShares>
-  /** Requests that were let through by nodes without a share now. */
+  /** Requests that were let through by nodes that have no share any more. */
   past: PartialWindows<TimedCount[]>
 }
 
@@ -24,15 +24,15 @@ type PartialWindows<Value> = { [Window in RequestWindow]?: Value }
 type NodeShares = PartialWindows<WindowShare>
 
 interface WindowShare {
-  /** The most that the node may have let through within any window of this length. */
+  /** The maximum number of requests that the node may have let through within any window of this length. */
   held: number
-  /** The requests that it had let through when this was written. */
+  /** The requests that the node had let through when it wrote this. */
   counted: TimedCount[]
 }
 
 export const EMPTY_STATE: SharedState = { holders: {}, past: {} }
 
-/** One window of a node in a claim. */
+/** What a node claims of one window. */
 export interface WindowClaim {
   per: RequestWindow
   limit: number
@@ -42,20 +42,22 @@ export interface WindowClaim {
   wanted: number
 }
 
-/** One window as it is shared after a claim. */
+/** How one window is shared after a claim. */
 export interface WindowGrant {
   per: RequestWindow
-  /** The limit that it was claimed for. */
+  /** The limit of the window when it was claimed. */
   limit: number
   /** The granted share: the maximum number of requests that the node may let through within the window. */
   held: number
   /** The sum of other nodes' shares and past requests. */
-  others: number
+  usedByOthers: number
   /** Time of the oldest known request of other nodes; null if there is none. */
   oldestOfOthers: Instant | null
 }
 
-/** Whether the node still has a share in the state. If not, another node recorded its requests as past ones. */
+/**
+ * Whether the node still has a share in the state. If it lost its share, another node recorded its requests as past.
+ */
 export function isHolder(state: SharedState, holder: string): boolean {
   return Object.hasOwn(state.holders, holder)
 }
@@ -70,25 +72,28 @@ export function claim(
   claims: readonly WindowClaim[],
   now: Instant,
 ): { state: SharedState; grants: WindowGrant[] } {
-  const { [holder]: _, ...others } = state.holders
+  const { [holder]: _, ...otherHolders } = state.holders
   const ownShares: NodeShares = {}
   const grants = claims.map(({ per, limit, counted, wanted }) => {
     const past = entriesWithin(state.past[per] ?? [], per, now)
-    const countedByOthers = Object.values(others).flatMap(holding =>
+    const countedByOthers = Object.values(otherHolders).flatMap(holding =>
       entriesWithin(holding[per]?.counted ?? [], per, now),
     )
     const used = sum(counted)
     const usedByOthers =
-      sum(past) + Object.values(others).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
+      sum(past) + Object.values(otherHolders).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
     const held = Math.max(0, Math.min(wanted, limit - usedByOthers))
     ownShares[per] = { held: Math.max(held, used), counted: compact(counted, per) }
     const oldest = [...past, ...countedByOthers].reduce(
       (least, [at]) => Math.min(least, at),
       Number.POSITIVE_INFINITY,
     )
-    return { per, limit, held, others: usedByOthers, oldestOfOthers: Number.isFinite(oldest) ? oldest : null }
+    return { per, limit, held, usedByOthers, oldestOfOthers: Number.isFinite(oldest) ? oldest : null }
   })
-  return { state: { holders: { ...others, [holder]: ownShares }, past: pastWithin(state.past, now) }, grants }
+  return {
+    state: { holders: { ...otherHolders, [holder]: ownShares }, past: pastWithin(state.past, now) },
+    grants,
+  }
 }
 
 /** The state after `holder` released its share; its requests become past ones. */
@@ -103,23 +108,23 @@ export function release(
 }
 
 /**
- * The state without holders that are dead: their leases ended at the given instants, so they can no longer use their
- * shares. The part of a share that such a node had not used when it last wrote counts as used at the end of its lease,
- * the latest possible time.
+ * The state without dead holders, which can no longer use their shares, since their leases ended at the instants in
+ * `leaseEnds`. The part of a share that such a node had not used when it last wrote counts as used at the end of its
+ * lease, the latest possible time.
  */
 export function withoutDeadHolders(
   state: SharedState,
-  ends: ReadonlyMap<string, Instant>,
+  leaseEnds: ReadonlyMap<string, Instant>,
   now: Instant,
 ): SharedState {
   let { past } = state
   const holders = { ...state.holders }
-  for (const [holder, end] of ends) {
+  for (const [holder, leaseEnd] of leaseEnds) {
     if (!Object.hasOwn(holders, holder)) continue
     for (const [per, { held, counted }] of entriesOf(holders[holder]!)) {
-      const unreported = held - sum(entriesWithin(counted, per, end))
+      const unreported = held - sum(entriesWithin(counted, per, leaseEnd))
       past = mergeWindows(past, {
-        [per]: unreported > 0 ? [...counted, [end, unreported] as const] : counted,
+        [per]: unreported > 0 ? [...counted, [leaseEnd, unreported] as const] : counted,
       })
     }
     delete holders[holder]
@@ -127,34 +132,38 @@ export function withoutDeadHolders(
   return { holders, past: pastWithin(past, now) }
 }
 
-/** The time from which on nothing in the state counts, if no holder writes again. */
-export function obsoleteFrom({ holders, past }: SharedState, lapse: Instant): Instant {
+/**
+ * The time from which on nothing in the state counts, if no holder writes again.
+ *
+ * @param leaseEnd when the leases of all holders have ended
+ */
+export function obsoleteFrom({ holders, past }: SharedState, leaseEnd: Instant): Instant {
   const ends = entriesOf(past).flatMap(([per, counted]) => counted.map(([at]) => at + WINDOW_MS[per]))
   const holdings = Object.values(holders).flatMap(holding =>
-    entriesOf(holding).map(([per]) => lapse + HOLDER_MARGIN + WINDOW_MS[per]),
+    entriesOf(holding).map(([per]) => leaseEnd + HOLDER_MARGIN + WINDOW_MS[per]),
   )
   return Math.max(0, ...ends, ...holdings)
 }
 
 function pastWithin(past: SharedState['past'], now: Instant): SharedState['past'] {
-  const kept: SharedState['past'] = {}
+  const current: SharedState['past'] = {}
   for (const [per, counted] of entriesOf(past)) {
-    const counting = entriesWithin(counted, per, now)
-    if (counting.length > 0) kept[per] = compact(counting, per)
+    const entries = entriesWithin(counted, per, now)
+    if (entries.length > 0) current[per] = compact(entries, per)
   }
-  return kept
+  return current
 }
 
 function mergeWindows(
   past: SharedState['past'],
   more: PartialWindows<readonly TimedCount[]>,
 ): SharedState['past'] {
-  const all = { ...past }
-  for (const [per, counted] of entriesOf(more)) all[per] = [...(all[per] ?? []), ...counted]
-  return all
+  const windows = { ...past }
+  for (const [per, counted] of entriesOf(more)) windows[per] = [...(windows[per] ?? []), ...counted]
+  return windows
 }
 
-/** Merges entries into slots with the latest instant of each, so that no entry expires too early. */
+/** Merges the entries of each time slot into one with their latest instant, so that no entry expires too early. */
 function compact(counted: readonly TimedCount[], per: RequestWindow): TimedCount[] {
   const width = WINDOW_MS[per] / STORED_SLOTS
   const slots = new Map<number, TimedCount>()

@@ -19,8 +19,8 @@ export interface LeaseWrite {
 export interface LeaseStore {
   read(subject: string): Promise<LeaseRow | null>
   /**
-   * Replaces the row that was read, or inserts it if there was none. False, and nothing written, if another node has
-   * written since: the caller reads again.
+   * Replaces the row that was read, or inserts it if there was none. Returns false, and writes nothing, if another node
+   * has written since; the caller then reads again.
    */
   write(subject: string, read: LeaseRow | null, next: LeaseWrite, now: Instant): Promise<boolean>
   /** The end of each holder's lease. Unknown holders are absent. */
@@ -28,8 +28,8 @@ export interface LeaseStore {
   /** Extends a holder's lease; never shortens it. */
   renewHolder(id: string, until: Instant): Promise<void>
   removeHolder(id: string): Promise<void>
-  /** At most `most` subjects of which a node claimed more than was available at `at` or later. */
-  wantedSince(at: Instant, most: number): Promise<string[]>
-  /** Removes obsolete rows, and holders whose lease ended before `lapsedBefore`. Returns how many. */
+  /** At most `limit` subjects of which a node claimed more than was available, at `since` or later. */
+  openClaims(since: Instant, limit: number): Promise<string[]>
+  /** Removes obsolete rows, and holders whose lease ended before `lapsedBefore`. Returns the number of removed rows. */
   prune(now: Instant, lapsedBefore: Instant, batch: number): Promise<number>
 }

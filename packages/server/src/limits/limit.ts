@@ -3,7 +3,7 @@ import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 
 export const REQUEST_WINDOWS = ['second', 'minute', 'hour', 'day'] as const
 export type RequestWindow = (typeof REQUEST_WINDOWS)[number]
-/** Milliseconds. */
+/** The length of each window in milliseconds. */
 export const WINDOW_MS: Record<RequestWindow, number> = {
   second: SECOND,
   minute: MINUTE,
@@ -43,15 +43,15 @@ export interface Refill {
   every: RefillPeriod
 }
 
-/** A number of calls. The remaining number is in the row with this id (quota-store.ts). */
+/** The number of calls that a key may consume. The remaining number is in the row with this id (quota-store.ts). */
 export interface Quota {
   id: string
-  /** The number of calls when it was set. */
+  /** The number of calls when the quota was set. */
   granted: number
   refill: Refill | null
 }
 
-/** The limits of a key, at most one of each window or period. Counted per lineage; see `ApiKey.lineageId`. */
+/** The limits of a key, at most one of each window or period. Rotation hands their counts on (`ApiKey.lineageId`). */
 export interface Limits {
   requests: readonly RequestLimit[]
   spend: readonly SpendLimit[]
@@ -73,7 +73,7 @@ export function isUnlimited({ requests, spend, quota }: Limits | WantedLimits): 
   return requests.length === 0 && spend.length === 0 && quota === null
 }
 
-/** The quotas of the owner and of the operator. */
+/** The quotas of a key: the one that its owner set, and the one that the operator set. */
 export function quotasOf({ limits, operatorLimits }: { limits: Limits; operatorLimits: Limits }): Quota[] {
   return [limits.quota, operatorLimits.quota].filter(quota => quota !== null)
 }
@@ -93,22 +93,24 @@ export function sortedRequestLimits(limits: readonly RequestLimit[]): RequestLim
   )
 }
 
-/** The limits of a new key. @param quotaId for the quota's row, if there is one */
+/** The limits of a new key. @param quotaId the id of the quota's row, if the key has a quota */
 export function newLimits(wanted: WantedLimits, quotaId: string): Limits {
   return { ...wanted, quota: wanted.quota && newQuota(wanted.quota, quotaId, null) }
 }
 
-/** @param left the remaining calls of the previous quota, which the new one may not exceed; null if there is none */
-export function newQuota({ remaining, refill }: WantedQuota, id: string, left: number | null): Quota {
-  const granted = remaining ?? left ?? refill?.amount ?? 0
-  return { id, granted: left === null ? granted : Math.min(granted, left), refill }
+/**
+ * @param maxGranted the remaining calls of the previous quota, which the new one may not exceed; null if there is none
+ */
+export function newQuota({ remaining, refill }: WantedQuota, id: string, maxGranted: number | null): Quota {
+  const granted = remaining ?? maxGranted ?? refill?.amount ?? 0
+  return { id, granted: maxGranted === null ? granted : Math.min(granted, maxGranted), refill }
 }
 
 /**
  * Whether `wanted` limits at least as much as `current` in every respect, as any change by a key must.
- * @param left the remaining calls of the current quota
+ * @param remaining the calls that remain of the current quota
  */
-export function isAtLeastAsStrict(wanted: WantedLimits, current: Limits, left: number): boolean {
+export function isAtLeastAsStrict(wanted: WantedLimits, current: Limits, remaining: number): boolean {
   return (
     current.requests.every(old =>
       wanted.requests.some(each => each.per === old.per && each.limit <= old.limit),
@@ -116,12 +118,12 @@ export function isAtLeastAsStrict(wanted: WantedLimits, current: Limits, left: n
     current.spend.every(old =>
       wanted.spend.some(each => each.per === old.per && each.amount <= old.amount),
     ) &&
-    (current.quota === null || isNoLooserQuota(wanted.quota, current.quota, left))
+    (current.quota === null || isNoLooserQuota(wanted.quota, current.quota, remaining))
   )
 }
 
-function isNoLooserQuota(wanted: WantedQuota | null, { refill }: Quota, left: number): boolean {
-  if (wanted === null || (wanted.remaining ?? 0) > left) return false
+function isNoLooserQuota(wanted: WantedQuota | null, { refill }: Quota, remaining: number): boolean {
+  if (wanted === null || (wanted.remaining ?? 0) > remaining) return false
   if (wanted.refill === null) return true
   return refill !== null && wanted.refill.every === refill.every && wanted.refill.amount <= refill.amount
 }

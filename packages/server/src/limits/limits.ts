@@ -13,7 +13,7 @@ import {
 import type { LimitPolicy, PolicySource } from './policy.ts'
 import { createQuotas } from './quotas.ts'
 import { createRequestLimits } from './request-limits.ts'
-import { type Demand, PERSON_PREFIX } from './subject.ts'
+import { PERSON_PREFIX, type SubjectLimits } from './subject.ts'
 
 /** The properties of a key on which its limits depend. */
 export interface LimitedKey {
@@ -24,7 +24,7 @@ export interface LimitedKey {
   operatorLimits: Limits
 }
 
-/** The remaining requests and calls. */
+/** What remains of the limits of a key. */
 export interface LeftOfLimits {
   requests: RateLimitState[]
   /** The remaining calls of the quota, the lower of two; null if the key has none. */
@@ -33,24 +33,24 @@ export interface LeftOfLimits {
 
 export interface KeyLimiter {
   /**
-   * Counts an exchange or an API call of the key. Null if no limit applies; a promise only if this node must ask the
-   * database.
+   * Counts an exchange or an API call of the key. Returns null if no limit applies, and a promise only if this node
+   * must ask the database.
    * @throws KeywayError `rate_limited`, `unavailable` (cut off from the database; see KEYWAY_LIMITS_WHEN_CUT_OFF)
    */
   take(key: LimitedKey): RateLimitState[] | null | Promise<RateLimitState[]>
   /**
-   * Counts `count` calls of an app on behalf of the key, against its rates and its quota; all of it or nothing.
+   * Counts `count` calls of an app for the key, against its request limits and its quotas: all of the calls, or none.
    *
    * @throws KeywayError as `take`, and `quota_exhausted`
    */
   consume(key: LimitedKey, count: number): Promise<LeftOfLimits>
-  /** The remaining requests and calls, without counting any. */
-  left(key: LimitedKey): Promise<LeftOfLimits>
+  /** What remains of the limits, without counting a request. */
+  remaining(key: LimitedKey): Promise<LeftOfLimits>
   /** The remaining calls of quotas, by their ids. Reads nothing if there are none. */
   quotasLeft(quotas: readonly Quota[]): Promise<Map<string, number>>
-  /** Periodic; see `RequestLimits.sweep`. */
+  /** Called periodically; see `RequestLimits.sweep`. */
   sweep(): Promise<void>
-  /** At shutdown: returns the shares and blocks of this node. */
+  /** Called at shutdown: gives back the shares and blocks of this node. */
   release(): Promise<void>
 }
 
@@ -74,28 +74,28 @@ export function createKeyLimiter({
       const currentPolicy = policy()
       // Most exchanges return here, without allocations.
       if (isUnlimitedBy(key, currentPolicy)) return null
-      const demands = demandsOf(key, currentPolicy)
-      return demands.length === 0 ? null : requests.take(demands, 1)
+      const subjectLimits = subjectLimitsOf(key, currentPolicy)
+      return subjectLimits.length === 0 ? null : requests.take(subjectLimits, 1)
     },
     async consume(key, count) {
       const keyQuotas = quotasOf(key)
-      const demands = demandsOf(key, policy())
+      const subjectLimits = subjectLimitsOf(key, policy())
       if (keyQuotas.length > 0) await quotas.take(keyQuotas, count)
       try {
-        const states = demands.length === 0 ? [] : await requests.take(demands, count)
+        const states = subjectLimits.length === 0 ? [] : await requests.take(subjectLimits, count)
         return { requests: states, quota: await lowestOf(keyQuotas) }
       } catch (error) {
         quotas.undo(keyQuotas, count)
         throw error
       }
     },
-    async left(key) {
+    async remaining(key) {
       return {
-        requests: await requests.peek(demandsOf(key, policy())),
+        requests: await requests.peek(subjectLimitsOf(key, policy())),
         quota: await lowestOf(quotasOf(key)),
       }
     },
-    quotasLeft: keyQuotas => quotas.left(keyQuotas),
+    quotasLeft: keyQuotas => quotas.remaining(keyQuotas),
     async sweep() {
       await requests.sweep()
       await quotas.sweep()
@@ -108,9 +108,9 @@ export function createKeyLimiter({
   /** The lowest number of remaining calls of these quotas; null if there are none. */
   async function lowestOf(keyQuotas: readonly Quota[]): Promise<number | null> {
     if (keyQuotas.length === 0) return null
-    const knownCounts = keyQuotas.map(quota => quotas.known(quota))
+    const knownCounts = keyQuotas.map(quota => quotas.knownRemaining(quota))
     if (knownCounts.every(count => count !== null)) return Math.min(...knownCounts)
-    return Math.min(...(await quotas.left(keyQuotas)).values())
+    return Math.min(...(await quotas.remaining(keyQuotas)).values())
   }
 }
 
@@ -121,15 +121,15 @@ function isUnlimitedBy(
   return limits === NO_LIMITS && operatorLimits === NO_LIMITS && keyLimits.length + personLimits.length === 0
 }
 
-function demandsOf(
+function subjectLimitsOf(
   { userId, lineageId, limits, operatorLimits }: LimitedKey,
   { keyLimits, personLimits }: LimitPolicy,
-): Demand[] {
-  const demands: Demand[] = []
-  const ofKey = strictest(limits.requests, operatorLimits.requests, keyLimits)
-  if (ofKey.length > 0) demands.push({ subject: lineageId, windows: ofKey })
-  if (personLimits.length > 0) demands.push({ subject: PERSON_PREFIX + userId, windows: personLimits })
-  return demands
+): SubjectLimits[] {
+  const subjectLimits: SubjectLimits[] = []
+  const keyWindows = strictest(limits.requests, operatorLimits.requests, keyLimits)
+  if (keyWindows.length > 0) subjectLimits.push({ subject: lineageId, windows: keyWindows })
+  if (personLimits.length > 0) subjectLimits.push({ subject: PERSON_PREFIX + userId, windows: personLimits })
+  return subjectLimits
 }
 
 /** The lowest limit of each window, shortest window first. */

@@ -5,7 +5,7 @@ export interface QuotaLease {
   count: number
   /** The calls that remain in the row after the lease. */
   remaining: number
-  /** The time until which the calls may be consumed, which is when the quota is refilled; null: without end. */
+  /** The next refill, until which the calls may be consumed; null if the quota is never refilled. */
   refillsAt: Instant | null
 }
 
@@ -22,21 +22,21 @@ export interface QuotaStore {
   /** The remaining calls, without those leased by nodes, including a due refill. Unknown ids are absent. */
   remaining(ids: readonly string[], now: Instant): Promise<Map<string, number>>
   /**
-   * Leases `most` calls, or as many as remain. Null, and nothing leased, if fewer than `least` remain, or there is no
-   * such row. A due refill is made first.
+   * Leases `most` calls, or as many as remain. Returns null, and leases nothing, if fewer than `least` remain, or there
+   * is no such row. A due refill is made first.
    */
   lease(quota: Quota, least: number, most: number, now: Instant): Promise<QuotaLease | null>
   /**
-   * Returns leased calls that were not consumed. Does nothing if the period until `refillsAt`, for which they were
+   * Gives back leased calls that were not consumed. Does nothing if the period until `refillsAt`, for which they were
    * leased, has ended.
    */
   giveBack(id: string, count: number, refillsAt: Instant | null, now: Instant): Promise<void>
   /** Sets the remaining calls to zero, and returns how many there were: a successor quota starts with them. */
   close(id: string, now: Instant): Promise<number>
-  /** Assigns the rows to the successor of their key, whose deletion then deletes them. */
-  handOn(ids: readonly string[], successorId: string): Promise<void>
+  /** Assigns the rows to the successor of their key. The deletion of the successor then deletes them. */
+  reassign(ids: readonly string[], successorId: string): Promise<void>
   /** Marks the row of a replaced quota: it is pruned once no replaced key can use it. */
   retire(id: string, now: Instant): Promise<void>
-  /** Removes rows that were retired before this, at most `batch`. Returns how many. */
+  /** Removes rows that were retired before this, at most `batch`. Returns the number of removed rows. */
   prune(retiredBefore: Instant, batch: number): Promise<number>
 }

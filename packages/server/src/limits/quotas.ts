@@ -3,7 +3,10 @@ import { KeywayError } from '../errors.ts'
 import { nextRefill, type Quota } from './limit.ts'
 import type { QuotaStore } from './quota-store.ts'
 
-/** The fraction of a quota that a node leases at once (at least one call). A crash loses it until the next refill. */
+/**
+ * The fraction of a quota that a node leases at once (at least one call). If the node crashes, these calls are lost
+ * until the next refill.
+ */
 const BLOCK_FRACTION = 1 / 100
 /** How long this node waits before it tries to lease from an exhausted quota again. */
 const EXHAUSTED_FOR = SECOND
@@ -19,15 +22,15 @@ export interface Quotas {
    * @throws KeywayError `quota_exhausted`, with `retryAfter` where it refills
    */
   take(quotas: readonly Quota[], count: number): void | Promise<void>
-  /** Returns calls that `take` has just consumed. */
+  /** Gives back calls that `take` has just consumed. */
   undo(quotas: readonly Quota[], count: number): void
   /** The remaining calls known to this node, if it has leased a block; else null. */
-  known(quota: Quota): number | null
+  knownRemaining(quota: Quota): number | null
   /** The remaining calls by quota id: stored ones and those leased by this node. */
-  left(quotas: readonly Quota[]): Promise<Map<string, number>>
-  /** Periodic: returns unused blocks. */
+  remaining(quotas: readonly Quota[]): Promise<Map<string, number>>
+  /** Called periodically: gives back unused blocks. */
   sweep(): Promise<void>
-  /** Returns all blocks, at shutdown. */
+  /** Called at shutdown: gives back all blocks. */
   giveBackAll(): Promise<void>
 }
 
@@ -36,12 +39,12 @@ interface Block {
   left: number
   /** Remaining calls in the row after the last lease; null if nothing was leased. */
   stored: number | null
-  /** When the quota is refilled, which ends the block; null: never. */
+  /** When the quota is refilled, which ends the block; null if never. */
   refillsAt: Instant | null
   usedAt: Instant
-  leasing: Promise<void> | null
-  /** The number of calls of the last failed lease. Until `until`, no lease of as many calls, or more, is tried. */
-  exhausted: { until: Instant; count: number }
+  pendingLease: Promise<void> | null
+  /** The last failed lease. Until `until`, no lease of `count` or more calls is tried. */
+  failedLease: { until: Instant; count: number }
 }
 
 /** Enforces quotas over all nodes: a node consumes from blocks, each leased by one conditional update. */
@@ -57,11 +60,11 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
     undo(quotas, count) {
       for (const quota of quotas) blockOf(quota).left += count
     },
-    known(quota) {
+    knownRemaining(quota) {
       const block = blockOf(quota)
       return block.stored === null ? null : block.left + block.stored
     },
-    async left(quotas) {
+    async remaining(quotas) {
       const now = clock.now()
       const stored = await store.remaining(
         quotas.map(({ id }) => id),
@@ -91,8 +94,8 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
         stored: null,
         refillsAt: null,
         usedAt: now,
-        leasing: null,
-        exhausted: { until: 0, count: 0 },
+        pendingLease: null,
+        failedLease: { until: 0, count: 0 },
       }
       blocks.set(id, block)
     }
@@ -100,7 +103,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
       block.left = 0
       block.stored = null
       block.refillsAt = null
-      block.exhausted.until = 0
+      block.failedLease.until = 0
     }
     return block
   }
@@ -121,9 +124,9 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
   async function takeWithLeases(quotas: readonly Quota[], count: number): Promise<void> {
     await returnOldestIfFull()
     for (;;) {
-      const insufficient = quotas.filter(quota => !isEnough(blockOf(quota), count))
-      if (insufficient.length === 0) return consume(quotas, count)
-      for (const quota of insufficient) await leaseFor(quota, count)
+      const insufficientQuotas = quotas.filter(quota => !isEnough(blockOf(quota), count))
+      if (insufficientQuotas.length === 0) return consume(quotas, count)
+      for (const quota of insufficientQuotas) await leaseFor(quota, count)
     }
   }
 
@@ -131,33 +134,34 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
   async function leaseFor(quota: Quota, count: number): Promise<void> {
     const block = blockOf(quota)
     block.usedAt = clock.now()
-    if (block.leasing) return block.leasing.catch(() => {})
-    const missing = count - block.left
-    if (missing <= 0) return
-    if (clock.now() < block.exhausted.until && missing >= block.exhausted.count) throw exhausted(quota, block)
-    block.leasing = lease(quota, block, missing).finally(() => {
-      block.leasing = null
+    if (block.pendingLease) return block.pendingLease.catch(() => {})
+    const missingCalls = count - block.left
+    if (missingCalls <= 0) return
+    if (clock.now() < block.failedLease.until && missingCalls >= block.failedLease.count)
+      throw quotaExhausted(quota, block)
+    block.pendingLease = lease(quota, block, missingCalls).finally(() => {
+      block.pendingLease = null
     })
-    await block.leasing
+    await block.pendingLease
   }
 
-  async function lease(quota: Quota, block: Block, missing: number): Promise<void> {
+  async function lease(quota: Quota, block: Block, missingCalls: number): Promise<void> {
     const now = clock.now()
     const size = Math.max(1, Math.floor(sizeOf(quota) * BLOCK_FRACTION))
-    const leased = await store.lease(quota, missing, Math.max(missing, size), now)
-    if (!leased) {
-      block.exhausted = { until: clock.now() + EXHAUSTED_FOR, count: missing }
-      throw exhausted(quota, block)
+    const newLease = await store.lease(quota, missingCalls, Math.max(missingCalls, size), now)
+    if (!newLease) {
+      block.failedLease = { until: clock.now() + EXHAUSTED_FOR, count: missingCalls }
+      throw quotaExhausted(quota, block)
     }
     // Calls of a block whose period has ended expire.
-    if (block.refillsAt !== leased.refillsAt) block.left = 0
-    block.refillsAt = leased.refillsAt
-    block.left += leased.count
-    block.stored = leased.remaining
-    block.exhausted.until = 0
+    if (block.refillsAt !== newLease.refillsAt) block.left = 0
+    block.refillsAt = newLease.refillsAt
+    block.left += newLease.count
+    block.stored = newLease.remaining
+    block.failedLease.until = 0
   }
 
-  function exhausted(quota: Quota, block: Block): KeywayError {
+  function quotaExhausted(quota: Quota, block: Block): KeywayError {
     const now = clock.now()
     const until = quota.refill && (block.refillsAt ?? nextRefill(quota.refill.every, now))
     const retryAfter = until === null ? undefined : Math.max(1, Math.ceil((until - now) / SECOND))
@@ -169,7 +173,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
   }
 
   async function giveBack(id: string, block: Block): Promise<void> {
-    if (block.leasing) return
+    if (block.pendingLease) return
     const { left, refillsAt } = block
     blocks.delete(id)
     const now = clock.now()

@@ -7,15 +7,15 @@ import { type RequestLimit, type RequestWindow, WINDOW_MS } from './limit.ts'
 /** Number of slots of a window: an entry counts at most 2.5 % of the window too long. */
 const SLOTS = 40
 /**
- * How much more than it uses a node claims, as a fraction of the limit. If the node crashes, other nodes lose at most
+ * The fraction of a limit that a node claims in addition to what it uses. If the node crashes, other nodes lose at most
  * this much of a window.
  */
 const HEADROOM = 1 / 10
 /** A node claims more when it has used this fraction of its share, so that requests need not wait. */
-const CLAIM_FROM = 0.8
+const CLAIM_THRESHOLD = 0.8
 
-/** The limits of a subject: a lineage of keys, or a person. */
-export interface Demand {
+/** The limits of a subject, which is a person, or a key with the keys that rotation made of it. */
+export interface SubjectLimits {
   subject: string
   /** The lowest limits of all sources, at most one of each window. */
   windows: readonly RequestLimit[]
@@ -26,19 +26,19 @@ interface Window {
   length: number
   limit: number
   /** The limit of the last claim. */
-  claimedFor: number
+  claimedLimit: number
   count: SlidingCount
-  /** The share: the maximum count. */
+  /** The share of this node: the maximum number of requests that it may let through within the window. */
   held: number
-  /** `WindowGrant.others` */
-  others: number
+  /** The sum of other nodes' shares and past requests. */
+  usedByOthers: number
   oldestOfOthers: Instant | null
 }
 
 /** The local state of a subject: its counts and shares on this node. */
 export class Subject {
   readonly name: string
-  /** The term of the node's lease in which the shares were confirmed. */
+  /** The term of the node's lease in which the shares were confirmed; -1 if they must be confirmed before use. */
   term = -1
   usedAt: Instant = 0
   /** No claim is made before this time. */
@@ -47,7 +47,7 @@ export class Subject {
   isShort = false
   /** The pending change of the shared state. */
   changing: Promise<void> | null = null
-  /** Requests that wait for a claim. */
+  /** Number of requests that wait for a claim. */
   waiting = 0
   #windows: Window[] = []
   #prefix: string
@@ -57,15 +57,15 @@ export class Subject {
     this.#prefix = name.startsWith(PERSON_PREFIX) ? 'person-' : ''
   }
 
-  /** Sets the current limits. A lowered one must be claimed again. */
-  demand(windows: readonly RequestLimit[]): void {
+  /** Sets the current limits. A lowered limit must be claimed again. */
+  setLimits(windows: readonly RequestLimit[]): void {
     const current = this.#windows
     if (current.length === windows.length && current.every((each, index) => isSame(each, windows[index]!)))
       return
     this.#windows = windows.map(({ per, limit }) => {
-      const before = current.find(each => each.per === per)
-      if (before && limit < before.claimedFor) this.term = -1
-      return before ? Object.assign(before, { limit }) : newWindow(per, limit)
+      const window = current.find(each => each.per === per)
+      if (window && limit < window.claimedLimit) this.term = -1
+      return window ? Object.assign(window, { limit }) : newWindow(per, limit)
     })
     if (windows.some(({ per }) => !current.some(each => each.per === per))) this.term = -1
   }
@@ -80,13 +80,13 @@ export class Subject {
     return true
   }
 
-  /** Whether `count` requests fit if this node were the only one. */
+  /** Whether `count` requests would fit if this node were the only one. */
   fitsAlone(count: number, now: Instant): boolean {
     return this.#windows.every(window => window.count.total(now) + count <= window.limit)
   }
 
-  /** Whether this node holds the whole limit of every full window, so that no other node has a share to release. */
-  holdsAll(count: number, now: Instant): boolean {
+  /** Whether this node holds the whole limit of a full window, so that no other node has a share of it to release. */
+  holdsFullWindow(count: number, now: Instant): boolean {
     return this.#windows.some(
       window => window.held >= window.limit && window.count.total(now) + count > window.limit,
     )
@@ -99,11 +99,11 @@ export class Subject {
 
   isRunningOut(now: Instant): boolean {
     return this.#windows.some(
-      ({ count, held, limit }) => held < limit && count.total(now) > held * CLAIM_FROM,
+      ({ count, held, limit }) => held < limit && count.total(now) > held * CLAIM_THRESHOLD,
     )
   }
 
-  /** Whether a share is larger than the use. */
+  /** Whether this node holds more of a window than it uses. */
   hasSlack(now: Instant): boolean {
     return this.#windows.some(({ count, held }) => held > count.total(now))
   }
@@ -117,7 +117,7 @@ export class Subject {
     })
   }
 
-  counted(now: Instant): Partial<Record<RequestWindow, TimedCount[]>> {
+  history(now: Instant): Partial<Record<RequestWindow, TimedCount[]>> {
     return Object.fromEntries(this.#windows.map(({ per, count }) => [per, count.history(now)]))
   }
 
@@ -126,31 +126,31 @@ export class Subject {
   }
 
   /**
-   * Applies a grant to the shares.
-   * @param how `lower`: only where less is granted than is held
-   * @param term the lease's term, by which the shares are confirmed unless the limits were changed meanwhile
+   * Sets the shares to the granted ones, and confirms them unless the limits were changed meanwhile.
+   * @param how `lower`: shares are never raised
+   * @param term the term of the lease in which the shares are confirmed
    */
-  hold(grants: readonly WindowGrant[], how: 'lower' | 'raise', term = this.term): void {
+  applyGrants(grants: readonly WindowGrant[], how: 'lower' | 'raise', term = this.term): void {
     let isConfirmed = true
     for (const window of this.#windows) {
       const grant = grants.find(({ per }) => per === window.per)
       if (!grant || window.limit < grant.limit) isConfirmed = false
       if (!grant) continue
       window.held = how === 'lower' ? Math.min(window.held, grant.held) : grant.held
-      window.others = grant.others
+      window.usedByOthers = grant.usedByOthers
       window.oldestOfOthers = grant.oldestOfOthers
-      window.claimedFor = grant.limit
+      window.claimedLimit = grant.limit
     }
     this.term = isConfirmed ? term : -1
   }
 
-  holdNothing(): void {
+  dropShares(): void {
     this.term = -1
     for (const window of this.#windows) window.held = 0
   }
 
   resetCounts(): void {
-    this.holdNothing()
+    this.dropShares()
     for (const window of this.#windows) window.count = new SlidingCount(window.length, SLOTS)
   }
 
@@ -159,7 +159,7 @@ export class Subject {
       name: this.#prefix + window.per,
       limit: window.limit,
       windowSeconds: window.length / SECOND,
-      remaining: Math.max(0, window.limit - window.others - window.count.total(now)),
+      remaining: Math.max(0, window.limit - window.usedByOthers - window.count.total(now)),
       resetSeconds: secondsUntilRoom(window, now),
     }))
   }
@@ -186,7 +186,7 @@ function isSame(window: Window, { per, limit }: RequestLimit): boolean {
 function newWindow(per: RequestWindow, limit: number): Window {
   const length = WINDOW_MS[per]
   const count = new SlidingCount(length, SLOTS)
-  return { per, length, limit, claimedFor: limit, count, held: 0, others: 0, oldestOfOthers: null }
+  return { per, length, limit, claimedLimit: limit, count, held: 0, usedByOthers: 0, oldestOfOthers: null }
 }
 
 function secondsUntilRoom({ count, length, oldestOfOthers }: Window, now: Instant): number {

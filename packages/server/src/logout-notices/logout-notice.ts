@@ -12,7 +12,9 @@ export interface LogoutNotice {
   nextAttemptAt: Instant
 }
 
-/** Delays after the first, second … failed call; if a call after the last delay fails too, the notice is given up. */
-export const RETRY_AFTER = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR]
+/**
+ * The delays after the first, second … failed call. If the call after the last delay fails too, the notice is dropped.
+ */
+export const RETRY_DELAYS = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR]
 /** How long a notice is leased to the node that delivers it; after that another node may call the app. */
 export const LEASE = MINUTE

@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { Storage } from '../store.ts'
-import { LEASE, type LogoutNotice, RETRY_AFTER } from './logout-notice.ts'
+import { LEASE, type LogoutNotice, RETRY_DELAYS } from './logout-notice.ts'
 
 /** The member of the token's `events` claim that identifies a logout token (section 2.4 of Back-Channel Logout 1.0). */
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
@@ -68,7 +68,7 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
       ? 'no answer to an earlier notice'
       : await callApp(app, notice, unresponsiveApps)
     if (failure === null) return logoutNotices.remove(notice.sessionId)
-    const wait = RETRY_AFTER[notice.attempts]
+    const wait = RETRY_DELAYS[notice.attempts]
     const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
     if (wait !== undefined) {
       log.debug(fields, 'a logout notice could not be delivered yet')

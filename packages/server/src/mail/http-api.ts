@@ -117,7 +117,7 @@ async function readStart(response: Response): Promise<string> {
   return text.slice(0, MAX_RESPONSE_CHARACTERS)
 }
 
-/** The retryable 4xx: the credential or the request rate is refused, or an earlier request is still in progress. */
+/** Retryable 4xx: the credential or the request rate is refused, or an earlier request is still in progress. */
 const RETRYABLE_REFUSALS = [401, 403, 408, 409, 425, 429]
 
 function answerError({ status, text }: Answer): Error {

@@ -7,8 +7,9 @@ import type { EmailAddress } from '../users/email-address.ts'
 import { composeSource } from './mime.ts'
 import type { Sender } from './sender.ts'
 
-/** Retention of mail in the local inbox, and the maximum number of mails. */
+/** How long the local inbox keeps a mail. */
 export const INBOX_KEPT_FOR = DAY
+/** Maximum number of mails in the local inbox. */
 export const INBOX_LENGTH = 200
 
 export interface InboxDeps {
@@ -17,7 +18,7 @@ export interface InboxDeps {
   clock: Clock
 }
 
-/** Called once for each mail with a link; `serve` prints it. */
+/** Called once for each mail with a link, which `serve` prints. */
 export type Announce = (mail: LinkMail) => void
 
 interface LinkMail {

@@ -70,8 +70,8 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
   }
 }
 
-/** 530 to 538 refuse this service's login, and 503 the order of commands: the mail itself is retryable. */
-const NOT_ABOUT_THE_MAIL = [503, 530, 534, 535, 538]
+/** Statuses that do not refuse the mail itself: 530 to 538 refuse this service's login, 503 the order of commands. */
+const RETRYABLE_REFUSALS = [503, 530, 534, 535, 538]
 
 /**
  * Only a 5xx to MAIL, RCPT or DATA is not retryable. After a refused greeting, login or TLS handshake the mail stays
@@ -84,7 +84,7 @@ function classify(error: unknown): unknown {
     response?: string
   }
   const isAboutTheMail = code === 'EENVELOPE' || code === 'EMESSAGE'
-  if (!isAboutTheMail || !responseCode || responseCode < 500 || NOT_ABOUT_THE_MAIL.includes(responseCode)) {
+  if (!isAboutTheMail || !responseCode || responseCode < 500 || RETRYABLE_REFUSALS.includes(responseCode)) {
     return error
   }
   return new MailRejected(response ?? `SMTP ${responseCode}`, { cause: error })

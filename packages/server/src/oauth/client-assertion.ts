@@ -16,8 +16,8 @@ const MAX_LIFETIME = 10 * MINUTE
 const LEEWAY = 30 * SECOND
 
 /**
- * The accepted algorithms, each with the keys that it fits: a header may not choose an algorithm that is not the key's
- * (RFC 8725 section 3.1).
+ * The accepted algorithms, each with a check of the key: the header of an assertion must not choose an algorithm that
+ * the key is not for (RFC 8725 section 3.1).
  */
 const ALGS: Record<string, { hash: string | null; fits(key: KeyObject): boolean }> = {
   EdDSA: { hash: null, fits: key => key.asymmetricKeyType === 'ed25519' },

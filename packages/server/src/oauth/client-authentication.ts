@@ -29,7 +29,7 @@ export interface ClientAuthentication {
    * @throws OAuthError `invalid_client`
    */
   app(request: ClientRequest): Promise<App>
-  /** The app, if the request names one. @throws OAuthError `invalid_client` */
+  /** Like `app`, but null if the request names no client. @throws OAuthError `invalid_client` */
   appIfNamed(request: ClientRequest): Promise<App | null>
 }
 

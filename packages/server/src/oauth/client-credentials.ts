@@ -6,7 +6,7 @@ import type { Wait } from '../rate-windows.ts'
 import { signAppToken } from './app-token.ts'
 import { namedClient } from './client-authentication.ts'
 import { audienceOf, scopesOf } from './form.ts'
-import type { Grant, GrantDeps, Granted, TokenRequest } from './grant.ts'
+import type { Grant, GrantDeps, GrantResult, TokenRequest } from './grant.ts'
 import { exchangeKey } from './key-exchange.ts'
 import { invalidClient, OAuthError } from './oauth-error.ts'
 
@@ -34,9 +34,9 @@ export function createClientCredentials(deps: GrantDeps): Grant {
   }
 
   /**
-   * Issues a token for the app itself, whose audience is that of a registered app; it grants nothing on this service.
+   * Issues a token for the app itself. Its audience is that of a registered app, so it grants nothing on this service.
    */
-  async function issueAppToken({ form }: TokenRequest, client: App): Promise<Granted> {
+  async function issueAppToken({ form }: TokenRequest, client: App): Promise<GrantResult> {
     // A service might mistake the token of a client that the operator did not register for that of one of its apps.
     if (isSelfDescribed(client.id))
       throw new OAuthError(

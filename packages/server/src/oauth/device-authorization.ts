@@ -69,8 +69,8 @@ function splitScopes(scope: string): string[] {
 }
 
 /**
- * The audience of the access tokens (RFC 8707); null for this service, which is the only one for the built-in client,
- * as it creates a key.
+ * The audience of the access tokens (RFC 8707); null for this service. The built-in client may only request this
+ * service, where it creates a key.
  */
 async function resourceFor(app: App, form: Form, { storage, publicUrl }: DeviceDeps): Promise<string | null> {
   const audience = audienceOf(form)

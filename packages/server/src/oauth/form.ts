@@ -4,15 +4,15 @@ import { OAuthError } from './oauth-error.ts'
 /** Maximum number of parameters, more than any request needs. */
 const MAX_PARAMETERS = 64
 /** Maximum number of characters of a parameter's name in an error message. */
-const MAX_SHOWN_NAME = 64
+const MAX_SHOWN_NAME_LENGTH = 64
 
-/** The parameters of a form. Each occurs once; those without a value are left out. */
+/** The parameters of a form. Each occurs once; parameters without a value are left out. */
 export type Form = Readonly<Record<string, string>>
 
 /**
  * Parses a form-encoded body (RFC 6749 appendix B, section 3.1).
  *
- * @throws KeywayError `invalid_request` for a parameter that is repeated, and for text that is no UTF-8
+ * @throws KeywayError `invalid_request` for a parameter that is repeated, and for text that is not UTF-8
  */
 export function parseForm(body: Buffer): Form {
   const form: Record<string, string> = Object.create(null)
@@ -52,7 +52,10 @@ function decodeUtf8(body: Buffer): string {
   }
 }
 
-/** Refuses invalid UTF-8. URLSearchParams decodes percent-encoded bytes itself, and replaces invalid ones by U+FFFD. */
+/**
+ * Refuses invalid UTF-8. `parseForm` refuses U+FFFD too, by which URLSearchParams replaces invalid percent-encoded
+ * bytes.
+ */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function repeatedParameter(name: string) {
@@ -62,5 +65,5 @@ function repeatedParameter(name: string) {
 }
 
 function invalidParameter(name: string, message: string) {
-  return invalidRequest([{ field: name.slice(0, MAX_SHOWN_NAME), message }])
+  return invalidRequest([{ field: name.slice(0, MAX_SHOWN_NAME_LENGTH), message }])
 }

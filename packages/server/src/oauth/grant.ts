@@ -49,11 +49,11 @@ export interface TokenAnswer {
   issued_token_type?: string
 }
 
-export interface Granted {
+export interface GrantResult {
   answer: TokenAnswer
   /** State of the limits of the key that was used, for the RateLimit fields. */
   limits?: readonly RateLimitState[] | null
 }
 
 /** Handles the requests of one grant type. @throws OAuthError, KeywayError */
-export type Grant = (request: TokenRequest) => Promise<Granted>
+export type Grant = (request: TokenRequest) => Promise<GrantResult>

@@ -1,10 +1,10 @@
 import { KEY_REFUSAL_CODES } from '../api-keys/api-key.ts'
 import { KeywayError } from '../errors.ts'
 import { audienceOf, scopesOf } from './form.ts'
-import type { GrantDeps, Granted, TokenRequest } from './grant.ts'
+import type { GrantDeps, GrantResult, TokenRequest } from './grant.ts'
 import { OAuthError, type OAuthErrorCode } from './oauth-error.ts'
 
-/** The OAuth error codes of refusals that have another reason than the key. */
+/** The OAuth error codes of refusals whose reason is not the key. */
 const OTHER_REFUSALS: Partial<Record<string, OAuthErrorCode>> = {
   insufficient_scope: 'invalid_scope',
   invalid_request: 'invalid_target',
@@ -24,7 +24,7 @@ export async function exchangeKey(
   { agentTokens }: Pick<GrantDeps, 'agentTokens'>,
   { form, caller }: TokenRequest,
   credential: { key: string; keyId?: string; refusal: OAuthErrorCode },
-): Promise<Granted> {
+): Promise<GrantResult> {
   const { key, keyId, refusal } = credential
   const bounds = { keyId, scopes: scopesOf(form) }
   try {

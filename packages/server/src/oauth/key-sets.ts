@@ -6,7 +6,7 @@ import type { Outgoing } from '../outgoing/outgoing.ts'
 
 /** How long a fetched key set is used. */
 const CACHE_TIME = 5 * MINUTE
-/** Shortest time between two fetches of a set, however many unknown key ids are presented. */
+/** Minimum interval between two fetches of a set, however many unknown key ids are presented. */
 const MIN_FETCH_INTERVAL = 30 * SECOND
 /** Maximum number of keys of one client. */
 const MAX_KEYS = 20
@@ -28,7 +28,7 @@ interface KeySet {
 export interface KeySets {
   /**
    * The keys of the JWK set (RFC 7517) at this URL, fetched again if no key has the id `kid`. Empty if the set cannot
-   * be fetched, or belongs to a client that described itself and too many sets of such clients were fetched.
+   * be fetched, or belongs to a self-described client (apps/app.ts) and too many sets of such clients were fetched.
    *
    * @param by who chose the URL (the client itself, or the operator), and the network of the caller
    */
@@ -47,7 +47,7 @@ export function createKeySets({
 }: {
   call: Outgoing
   clock: Clock
-  /** Of clients that described themselves. */
+  /** Limits the fetches for self-described clients. */
   mayRead: MayRead
 }): KeySets {
   /**
@@ -58,10 +58,10 @@ export function createKeySets({
   return {
     async keysOf(url, kid, { namedBy, network }) {
       const now = clock.now()
-      const cached = setsOf[namedBy].get(url)
-      const keys = cached && now < cached.fetchedAt + CACHE_TIME ? await cached.keys : null
+      const cachedSet = setsOf[namedBy].get(url)
+      const keys = cachedSet && now < cachedSet.fetchedAt + CACHE_TIME ? await cachedSet.keys : null
       const hasKey = kid === undefined || keys?.some(key => key.kid === kid)
-      if (keys && (hasKey || now < cached!.fetchedAt + MIN_FETCH_INTERVAL)) return keys
+      if (keys && (hasKey || now < cachedSet!.fetchedAt + MIN_FETCH_INTERVAL)) return keys
       if (namedBy === 'client' && !mayRead(network)) return keys ?? []
       return fetchAndCache(url, namedBy, now)
     },
@@ -83,7 +83,7 @@ export function createKeySets({
   }
 }
 
-/** The key in a list, which is empty for a key that cannot verify signatures. */
+/** Returns the key in a list, which is empty if the key cannot verify signatures. */
 function toKey(jwk: Record<string, unknown>): ClientKey[] {
   try {
     if (jwk.use !== undefined && jwk.use !== 'sig') return []

@@ -62,9 +62,9 @@ export interface OAuthRefusal {
   body: { error: OAuthErrorCode; error_description: string }
 }
 
-/** The response to a refusal (RFC 6749 section 5.2), which need not be an OAuthError. */
+/** The response to a refusal of any kind (RFC 6749 section 5.2). */
 export function toOAuthRefusal(error: KeywayError): OAuthRefusal {
-  const description = printable(error.message)
+  const description = toPrintable(error.message)
   if (error instanceof OAuthError) {
     const status = error.error === 'invalid_client' ? 401 : 400
     return { status, body: { error: error.error, error_description: description } }
@@ -81,8 +81,8 @@ function codeOf(code: ErrorCode, status: number): OAuthErrorCode {
   return status === 429 || status === 503 ? 'temporarily_unavailable' : 'invalid_request'
 }
 
-/** Replaces what RFC 6749 section 5.2 does not allow: all but printable ASCII, quotation marks and backslashes. */
-function printable(text: string): string {
+/** Replaces what RFC 6749 section 5.2 does not allow: quotation marks, backslashes, and all but printable ASCII. */
+function toPrintable(text: string): string {
   return text
     .replaceAll(/["“”]/g, "'")
     .replaceAll('’', "'")

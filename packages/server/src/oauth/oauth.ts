@@ -14,14 +14,14 @@ import { REFRESH_TOKEN_PREFIX } from '../sessions/refresh-token.ts'
 import type { VerifyAssertion } from './client-assertion.ts'
 import { type ClientRequest, createClientAuthentication, namedClient } from './client-authentication.ts'
 import type { DeviceAnswer } from './device-authorization.ts'
-import type { Grant, GrantDeps, Granted, Metadata, TokenRequest } from './grant.ts'
+import type { Grant, GrantDeps, GrantResult, Metadata, TokenRequest } from './grant.ts'
 import { GRANT_TYPES } from './grants.ts'
 import { invalidClient, OAuthError, type OAuthErrorCode } from './oauth-error.ts'
 
 /** The OAuth 2.0 endpoints that clients call directly. */
 export interface OAuth {
   /** The token endpoint (RFC 6749 section 3.2). @throws OAuthError, KeywayError `rate_limited`, `unavailable` */
-  token(request: TokenRequest): Promise<Granted>
+  token(request: TokenRequest): Promise<GrantResult>
   /** The device authorization endpoint (RFC 8628 section 3.1). @throws OAuthError, KeywayError `rate_limited` */
   device(request: ClientRequest): Promise<DeviceAnswer>
   /**
@@ -78,14 +78,14 @@ export function createOAuth(
       return assertions
     },
   })
-  /** By the value of `grant_type`. */
+  /** The loaded grants, by the value of `grant_type`. */
   const loadedGrants = new Map<string, Grant>()
 
   return {
     async token(request) {
       const { grant_type: type } = request.form
       if (type === undefined) throw new OAuthError('invalid_request', 'grant_type is required.')
-      return (loadedGrants.get(type) ?? (await load(type)))(request)
+      return (loadedGrants.get(type) ?? (await loadGrant(type)))(request)
     },
 
     async device(request) {
@@ -123,9 +123,9 @@ export function createOAuth(
 
     async revoke(request, token) {
       const { caller } = request
-      const named = namedClient(request)
+      const requestClient = namedClient(request)
       // A UUID is the id of an API key and not of a client, so there is no client to authenticate.
-      const client = named && !parseId(named.id) ? await clients.app(request) : null
+      const client = requestClient && !parseId(requestClient.id) ? await clients.app(request) : null
       if (apiKeys.mayBeKey(token)) await apiKeys.revokeByPossession(token, caller)
       else if (token.startsWith(REFRESH_TOKEN_PREFIX)) await revokeRefreshToken(token, client, caller)
       else await revokeAccessToken(token, client, caller)
@@ -151,19 +151,19 @@ export function createOAuth(
   }
 
   async function revokeAccessToken(token: string, client: App | null, caller: Caller): Promise<void> {
-    const introspected = await introspection.introspect(token)
-    if (!introspected.active) return
+    const claims = await introspection.introspect(token)
+    if (!claims.active) return
     // An access token of a person's sign-in cannot be revoked by itself: it ends with its refresh token.
-    if (introspected.type !== 'access' || introspected.scope === undefined)
+    if (claims.type !== 'access' || claims.scope === undefined)
       throw new OAuthError(
         'unsupported_token_type',
         'Such a token expires within minutes and cannot be revoked.',
       )
-    assertIssuedTo(client, String(introspected.client_id))
-    await sessions.end(String(introspected.sub), String(introspected.sid), caller)
+    assertIssuedTo(client, String(claims.client_id))
+    await sessions.end(String(claims.sub), String(claims.sid), caller)
   }
 
-  async function load(type: string): Promise<Grant> {
+  async function loadGrant(type: string): Promise<Grant> {
     const grantType = Object.hasOwn(GRANT_TYPES, type) ? GRANT_TYPES[type] : undefined
     if (!grantType)
       throw new OAuthError(

@@ -19,7 +19,7 @@ export function createRefreshToken(deps: GrantDeps): Grant {
     const token = form.refresh_token
     if (token === undefined) throw new OAuthError('invalid_request', 'refresh_token is required.')
     try {
-      // Checked before the rotation, so that a refused request does not use up its token.
+      // The scopes are checked before the rotation, so that a refused request does not use up its token.
       const knownSession = await sessions.ofRefreshToken(token)
       const scopes =
         knownSession && knownSession.appId === app.id ? requestedScopes(knownSession, form) : null
@@ -32,7 +32,7 @@ export function createRefreshToken(deps: GrantDeps): Grant {
     }
   }
 
-  /** The requested scopes of the access token, at most those that were granted; null: all of them. */
+  /** The requested scopes of the access token, at most those that were granted; null if it gets all of them. */
   function requestedScopes({ grant }: Session, form: Form): string[] | null {
     const audience = audienceOf(form) ?? null
     if (audience !== null && audience !== (grant?.audience ?? publicUrl))

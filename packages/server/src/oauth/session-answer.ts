@@ -7,7 +7,7 @@ import type { GrantDeps, TokenAnswer } from './grant.ts'
 export function createSessionAnswer(deps: GrantDeps) {
   /**
    * @param nonce of the authorization request; null after a refresh and for a device
-   * @param sessionScopes all scopes of the session, where the access token gets only some of them
+   * @param sessionScopes all scopes of the session, if the access token gets only some of them
    */
   return async function answerOf(
     { user, session }: SignedIn,

@@ -1,7 +1,7 @@
 import { LANGUAGES } from '../languages/languages.ts'
 import type { Metadata } from './grant.ts'
 
-/** The members of the discovery document about sign-in of people to apps. */
+/** The members of the discovery document about the sign-in of people to apps. */
 export function signInMetadata(issuer: string): Metadata {
   return {
     authorization_endpoint: `${issuer}/oauth/authorize`,

@@ -22,8 +22,8 @@ export function createTokenExchange(deps: GrantDeps): Grant {
       throw invalidRequest(`requested_token_type must be ${JWT_TOKEN_TYPE}.`)
     if (form.actor_token !== undefined || form.actor_token_type !== undefined)
       throw invalidRequest('Delegation with actor_token is not supported.')
-    const exchanged = await exchangeKey(deps, request, { key, refusal: 'invalid_grant' })
-    return { ...exchanged, answer: { ...exchanged.answer, issued_token_type: JWT_TOKEN_TYPE } }
+    const result = await exchangeKey(deps, request, { key, refusal: 'invalid_grant' })
+    return { ...result, answer: { ...result.answer, issued_token_type: JWT_TOKEN_TYPE } }
   }
 }
 

@@ -6,8 +6,8 @@ import { CODE_WINDOW } from '../magic-links/code-limits.ts'
 import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
 import { EVENTS_KEPT_FOR } from '../security-events/security-event.ts'
 import type { Storage } from '../store.ts'
-import { oldestKept } from '../usage/usage.ts'
-import type { Outdated } from '../usage/usage-store.ts'
+import { oldestBucketStart } from '../usage/usage.ts'
+import type { RetentionStarts } from '../usage/usage-store.ts'
 import { MAX_LOGGED } from '../webhooks/webhook.ts'
 import { DELIVERIES_KEPT_FOR } from '../webhooks/webhook-event.ts'
 
@@ -127,8 +127,8 @@ export function createHousekeeping({
   }
 }
 
-function retentionStart(now: Instant): Outdated {
-  return { hour: oldestKept('hour', now), day: oldestKept('day', now) }
+function retentionStart(now: Instant): RetentionStarts {
+  return { hour: oldestBucketStart('hour', now), day: oldestBucketStart('day', now) }
 }
 
 async function pruneInBatches(prune: (batch: number) => Promise<number>): Promise<number> {

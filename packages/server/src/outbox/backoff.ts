@@ -10,8 +10,8 @@ export const MIN_BACKOFF = 2 * SECOND
 export const GIVE_UP_AFTER = 3 * DAY
 
 /**
- * The delay after `failures` failed attempts: exponential, at most `maxDelay`, of which `random` (in [0, 1)) chooses
- * the second half.
+ * The delay after `failures` failed attempts: exponential with jitter, at most `maxDelay`. The jitter subtracts up to
+ * half of the delay; `random` in [0, 1) chooses how much.
  */
 export function backoff(failures: number, random: number, maxDelay = MAX_BACKOFF): number {
   const delay = Math.min(maxDelay, MIN_BACKOFF * 2 ** Math.min(failures - 1, 16))

@@ -21,7 +21,7 @@ export type Outcome = 'sent' | 'failed' | 'expired'
 export type Schedule = (callback: () => void, delay: number) => () => void
 
 export interface DeliveryDeps {
-  /** The owner of the leases; those of dead nodes are released. */
+  /** The node that owns the leases; other nodes release the leases of a dead node. */
   nodeId?: string
   storage: Storage
   clock: Clock
@@ -38,8 +38,8 @@ export interface DeliveryDeps {
 }
 
 /**
- * Attempts to send one leased message, and stores the outcome or when to retry. Rejects only if the database is
- * unavailable.
+ * Attempts to send one leased message, and stores the outcome or the time of the next attempt. Rejects only if the
+ * database is unavailable.
  */
 export async function deliver(
   deps: DeliveryDeps,
@@ -92,7 +92,10 @@ export async function deliver(
 
 const SIGN_UP_NOT_OPEN = 'not sent: there is no account, and sign-up is not open to the address'
 
-/** Checked at delivery, so that the request for the mail does the same work whether or not the account exists. */
+/**
+ * Whether the address has an account or may get one. Checked at delivery, so that the request for the mail does the
+ * same work whether or not the account exists.
+ */
 async function maySignIn(
   { storage: { store }, maySignUp }: DeliveryDeps,
   email: EmailAddress,
@@ -100,7 +103,7 @@ async function maySignIn(
   return (await store.users.findByEmail(email)) !== null || maySignUp(store, email)
 }
 
-/** The last instant at which the message is worth sending, or null; for a sign-in mail, before its link expires. */
+/** The last instant at which the message is worth sending; null if there is none. */
 function lastUsefulInstant(message: OutboxMessage, content: MessageContent): Instant | null {
   if (content.kind !== 'sign_in') return message.sendBefore
   return Math.min(content.expiresAt - MIN_VALIDITY_LEFT, message.sendBefore ?? Number.POSITIVE_INFINITY)

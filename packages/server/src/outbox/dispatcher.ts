@@ -17,7 +17,7 @@ export const DRAIN_MAIL_MS = 3 * SECOND
 export function createDispatcher(deps: DeliveryDeps): Dispatcher {
   const { nodeId } = deps
   const { outbox } = deps.storage.store
-  let sent = 0
+  let sentCount = 0
   const worker = createWorker(
     {
       name: 'outbox',
@@ -27,16 +27,16 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
       lease: (now, leasedUntil, capacity) => outbox.lease(now, leasedUntil, capacity, nodeId),
       releaseUnknown: async heldIds => nodeId && outbox.releaseUnknown(nodeId, heldIds),
       nextDue: () => outbox.nextDue(),
-      run: (message, abort) => deliver(deps, message, abort, () => sent++),
+      run: (message, abort) => deliver(deps, message, abort, () => sentCount++),
     },
     deps,
   )
   return {
     ...worker,
     async drain() {
-      const before = sent
+      const countBefore = sentCount
       await worker.drain()
-      return sent - before
+      return sentCount - countBefore
     },
   }
 }

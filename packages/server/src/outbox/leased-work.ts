@@ -9,9 +9,9 @@ const MAX_POLL_INTERVAL = 5 * SECOND
 /** How long after a failed lease statement this node releases rows that the statement may have leased nevertheless. */
 const UNKNOWN_LEASE_WINDOW = 30 * SECOND
 /** The part of `stop`'s deadline that is reserved for releasing leases. */
-const RELEASE_TIME = 500
+const RELEASE_MS = 500
 
-/** A queue in the database. Each item is worked on by one node at a time: a mail, or an event for a webhook. */
+/** A queue in the database. One node at a time works on an item: a mail, or the events of one subject for a webhook. */
 export interface LeasedWork<Item extends { id: string }> {
   /** The queue's name in the log. */
   name: string
@@ -24,7 +24,7 @@ export interface LeasedWork<Item extends { id: string }> {
   /** Leases at most `capacity` due items by a conditional update. */
   lease(now: Instant, leasedUntil: Instant, capacity: number): Promise<Item[]>
   /**
-   * Releases this node's leases on all items but these: the node does not know of a lease if the answer to the
+   * Releases this node's leases on all items except `heldIds`: the node does not know of a lease if the answer to the
    * statement was lost.
    */
   releaseUnknown(heldIds: readonly string[]): Promise<unknown>
@@ -56,47 +56,48 @@ export function createWorker<Item extends { id: string }>(
   const inProgress = new Map<Promise<void>, AbortController>()
   /** Ids of the items that are worked on. */
   const heldIds = new Set<string>()
-  let mayHoldUnknownUntil = Number.NEGATIVE_INFINITY
+  /** Until then, this node may have leases that it does not know of. */
+  let unknownLeasesUntil = Number.NEGATIVE_INFINITY
   /** Called when an item is done. */
   const doneListeners = new Set<() => void>()
-  let running = false
-  let stopping = false
+  let isRunning = false
+  let isStopping = false
   let currentPoll: Promise<boolean> | null = null
-  let pollRequested = false
+  let isPollRequested = false
   let unsubscribe = () => {}
   let cancelTimer = () => {}
 
   /** Leases and starts due items, up to the concurrency limit. Resolves with false if the database did not answer. */
   function poll(): Promise<boolean> {
-    pollRequested = true
+    isPollRequested = true
     currentPoll ??= leaseAndStart().finally(() => {
       currentPoll = null
       // A poll was requested during this one, whose query may have run before the item was queued.
-      if (running && pollRequested && hasCapacity()) void poll()
+      if (isRunning && isPollRequested && hasCapacity()) void poll()
     })
     return currentPoll
   }
 
   function hasCapacity(): boolean {
-    return !stopping && inProgress.size < work.concurrency
+    return !isStopping && inProgress.size < work.concurrency
   }
 
   async function leaseAndStart(): Promise<boolean> {
     try {
-      while (pollRequested && hasCapacity()) {
-        pollRequested = false
+      while (isPollRequested && hasCapacity()) {
+        isPollRequested = false
         const capacity = work.concurrency - inProgress.size
         const now = clock.now()
-        if (now < mayHoldUnknownUntil) await work.releaseUnknown([...heldIds])
+        if (now < unknownLeasesUntil) await work.releaseUnknown([...heldIds])
         const items = await work.lease(now, now + work.leaseTime, capacity)
         for (const item of items) start(item)
-        if (items.length === capacity) pollRequested = true
+        if (items.length === capacity) isPollRequested = true
       }
-      if (running && hasCapacity()) await sleepUntilNextDue()
+      if (isRunning && hasCapacity()) await sleepUntilNextDue()
       return true
     } catch (error) {
-      pollRequested = false
-      mayHoldUnknownUntil = clock.now() + UNKNOWN_LEASE_WINDOW
+      isPollRequested = false
+      unknownLeasesUntil = clock.now() + UNKNOWN_LEASE_WINDOW
       log.warn({ queue: work.name, reason: describeError(error) }, 'A queue cannot be read; trying again.')
       sleep(STORE_PAUSE)
       return false
@@ -118,7 +119,7 @@ export function createWorker<Item extends { id: string }>(
         inProgress.delete(completion)
         heldIds.delete(item.id)
         for (const listener of doneListeners) listener()
-        if (running) void poll()
+        if (isRunning) void poll()
       })
     inProgress.set(completion, abort)
   }
@@ -133,29 +134,29 @@ export function createWorker<Item extends { id: string }>(
 
   function sleep(delay: number): void {
     cancelTimer()
-    if (running) cancelTimer = schedule(() => void poll(), Math.min(delay, MAX_POLL_INTERVAL))
+    if (isRunning) cancelTimer = schedule(() => void poll(), Math.min(delay, MAX_POLL_INTERVAL))
   }
 
   return {
     start() {
-      if (running) return
-      running = true
-      stopping = false
+      if (isRunning) return
+      isRunning = true
+      isStopping = false
       unsubscribe = storage.events.subscribe(event => {
-        if (event.type === work.queuedEvent && running) void poll()
+        if (event.type === work.queuedEvent && isRunning) void poll()
       })
       void poll()
     },
 
     async stop(deadline) {
-      running = false
-      stopping = true
+      isRunning = false
+      isStopping = true
       unsubscribe()
       cancelTimer()
-      const finished = () => Promise.all(inProgress.keys())
-      await withTimeout(Promise.resolve(currentPoll).then(finished), deadline - RELEASE_TIME)
+      const itemsDone = () => Promise.all(inProgress.keys())
+      await withTimeout(Promise.resolve(currentPoll).then(itemsDone), deadline - RELEASE_MS)
       for (const abort of inProgress.values()) abort.abort(new Error('the service is stopping'))
-      await withTimeout(finished(), RELEASE_TIME)
+      await withTimeout(itemsDone(), RELEASE_MS)
     },
 
     async drain() {
@@ -178,7 +179,7 @@ function addOnce(listeners: Set<() => void>, callback: () => void): void {
   listeners.add(listener)
 }
 
-/** Waits for the work, but not longer than this. */
+/** Waits for the work, at most this many milliseconds. */
 async function withTimeout(work: Promise<unknown>, milliseconds: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise(resolve => {

@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 
 /**
- * The parameters of a mail's template. They are sealed while the mail is queued, and erased when it was sent. The
+ * The parameters of a mail's template. They are sealed while the mail is queued, and erased once it is sent. The
  * template of a sign-in mail is chosen when the mail is written, so that a request does the same work whether or not
  * the account exists. Mails about keys that earlier versions queued have no `keyId`.
  */
@@ -79,7 +79,7 @@ export type MessageContent =
   | { kind: 'webhook_disabled'; at: Instant; webhookId: string; host: string; failure: string }
   | { kind: 'test' }
 
-/** The queued form, with the language that the request asked for (BCP 47). */
+/** The content as it is queued, with the language that the request asked for (BCP 47). */
 export type QueuedContent = MessageContent & { locale?: string }
 
 export type MessageKind = MessageContent['kind']
@@ -92,8 +92,8 @@ export interface OutboxMessage {
   recipient: EmailAddress
   userId: string | null
   /**
-   * The content as sealed JSON (purpose `mail`, context the id). Erased (null) once the mail was sent, and of a sign-in
-   * mail also once it failed or expired; other mails may be queued again.
+   * The content as JSON, sealed with purpose `mail` and the id as context. Null once the mail was sent, or if a sign-in
+   * mail failed or expired: the content of other failed mails is kept, since they may be queued again.
    */
   sealedContent: string | null
   state: MessageState

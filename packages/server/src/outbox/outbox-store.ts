@@ -15,7 +15,7 @@ export interface OutboxStore {
   /** Releases the leases of nodes without a heartbeat since this instant. Returns the number of messages. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
   /**
-   * Releases this node's leases on all messages but the known ones: the node does not know of a lease if the answer to
+   * Releases this node's leases on all messages except `knownIds`: the node does not know of a lease if the answer to
    * the statement was lost.
    */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
@@ -34,7 +34,7 @@ export interface OutboxStore {
   nextDue(): Promise<Instant | null>
   /** The newest messages to this address. */
   recentFor(recipient: EmailAddress, limit: number): Promise<OutboxMessage[]>
-  /** Newest first; of all states if `state` is null. */
+  /** The messages in this state, or all messages if `state` is null; newest first. */
   list(state: MessageState | null, page: PageRequest): Promise<Slice<OutboxMessage>>
   find(id: string): Promise<OutboxMessage | null>
   /**
@@ -67,7 +67,7 @@ export interface InboxMail {
 export interface InboxStore {
   /** Inserts a mail, unless its id exists, and deletes all but the newest `maxMails`. */
   insert(mail: InboxMail, maxMails: number): Promise<void>
-  /** Newest first; of all recipients if `recipient` is null. */
+  /** The mails to this recipient, or all mails if `recipient` is null; newest first. */
   list(recipient: EmailAddress | null, limit: number): Promise<InboxMail[]>
   find(id: string): Promise<InboxMail | null>
   forgetRecipient(recipient: EmailAddress): Promise<void>

@@ -12,7 +12,7 @@ export interface Mail {
   subject: string
   text: string
   html: string
-  /** The name of its template. */
+  /** The name of the mail's template. */
   template: string
   /** The link in the mail, for the local inbox only; null if the mail has none. */
   link: string | null
@@ -99,7 +99,8 @@ export interface Inbox {
 export const MAX_NOTICES_PER_DAY = 100
 
 /**
- * Whether the account has had its notices of this kind. Not exact for concurrent transactions, since no row is locked.
+ * Whether the account has reached the daily limit of this kind. Not exact for concurrent transactions, since no row is
+ * locked.
  */
 async function isLimitReached(
   tx: Transaction,
@@ -115,7 +116,7 @@ export function createOutbox({ secrets }: { secrets: Secrets }): Outbox {
   return {
     async enqueue(tx, { id, recipient, userId, content, now, sendBefore, locale }) {
       if (userId !== null && (await isLimitReached(tx, userId, content.kind, now))) return
-      const inserted = await tx.outbox.insert({
+      const isInserted = await tx.outbox.insert({
         id,
         kind: content.kind,
         recipient,
@@ -134,7 +135,7 @@ export function createOutbox({ secrets }: { secrets: Secrets }): Outbox {
         settledAt: null,
         lastError: null,
       })
-      if (inserted) tx.publish({ type: 'mail.queued' })
+      if (isInserted) tx.publish({ type: 'mail.queued' })
     },
   }
 }

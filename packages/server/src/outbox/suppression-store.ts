@@ -9,7 +9,7 @@ export interface SuppressionStore {
   find(address: EmailAddress, now: Instant): Promise<Suppression | null>
   /** Active suppressions in the order of their addresses; only addresses that sort after `after`. */
   list(after: EmailAddress | null, now: Instant, limit: number): Promise<Suppression[]>
-  /** Deletes the suppression. False if there was none. */
+  /** Deletes the suppression. Returns false if there was none. */
   lift(address: EmailAddress): Promise<boolean>
   prune(until: Instant, batch: number): Promise<number>
 }

@@ -14,7 +14,7 @@ export interface Suppressions {
     provider: HookProvider,
   ): Promise<void>
   find(address: EmailAddress): Promise<Suppression | null>
-  /** Lifts a suppression. False if there was none. */
+  /** Lifts a suppression. Returns false if there was none. */
   lift(address: EmailAddress, by: ActedBy): Promise<boolean>
 }
 
@@ -36,7 +36,8 @@ export function createSuppressions({
       for (const address of new Set(addresses.map(parseEmailAddress))) {
         if (!address) continue
         const until = at + SUPPRESSED_FOR
-        // The event's subject if no account has the address. Created before the transaction, which may be retried.
+        // The id of the event's subject if no account has the address. Created before the transaction, since that may
+        // be retried.
         const fallbackSubjectId = newId(at)
         await storage.transaction(async tx => {
           await tx.suppressions.record({ address, reason, provider, at, until })

@@ -59,7 +59,7 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
       const mayCall = (address: string) =>
         addressRule.isListed(address) || (!isPlain && addressRule.isPublic(address))
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-      // Literal addresses are not looked up.
+      // A literal address is checked here, since it is not looked up.
       if (isIP(host) && !mayCall(host)) return fail('the address is not one that may be called')
       const send = isPlain ? httpRequest : httpsRequest
       let hasEnded = false

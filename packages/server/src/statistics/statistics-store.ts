@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 import type { UsageUnit } from '../usage/usage.ts'
-import type { Outdated } from '../usage/usage-store.ts'
+import type { RetentionStarts } from '../usage/usage-store.ts'
 import type { StatisticRow } from './statistic.ts'
 
 export interface StatisticsStore {
@@ -12,6 +12,8 @@ export interface StatisticsStore {
   countPeople(): Promise<number>
   /** Like `countPeople`, but null if there are more than `atMost` accounts, deleted ones included. */
   countFewPeople(atMost: number): Promise<number | null>
-  /** Deletes outdated values, at most `batch` of each unit. Returns the number of deleted values. */
-  prune(outdated: Outdated, batch: number): Promise<number>
+  /**
+   * Deletes values from before `retentionStarts`, at most `batch` of each unit. Returns the number of deleted values.
+   */
+  prune(retentionStarts: RetentionStarts, batch: number): Promise<number>
 }

@@ -53,11 +53,11 @@ export function createLeaseStore({ db }: Pick<Statements, 'db'>): LeaseStore {
     async removeHolder(id) {
       await db.deleteFrom('limit_holders').where('id', '=', id).execute()
     },
-    async wantedSince(at, limit) {
+    async openClaims(since, limit) {
       const rows = await db
         .selectFrom('limit_leases')
         .select('subject')
-        .where('wanted_at', '>=', at)
+        .where('wanted_at', '>=', since)
         .orderBy('wanted_at', 'desc')
         .limit(limit)
         .execute()

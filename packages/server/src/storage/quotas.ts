@@ -72,7 +72,7 @@ export function createQuotaStore({ db }: Pick<Statements, 'db'>): QuotaStore {
         .executeTakeFirst()
       return row?.leased ?? 0
     },
-    async handOn(ids, successorId) {
+    async reassign(ids, successorId) {
       if (ids.length === 0) return
       await db
         .updateTable('quotas')

@@ -34,10 +34,10 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
       const { total, people } = rows[0]!
       return Number(total) > atMost ? null : Number(people ?? 0)
     },
-    async prune(outdated, batch) {
+    async prune(retentionStarts, batch) {
       let removed = 0
       for (const unit of ['hour', 'day'] as const) {
-        const prunableKeys = sql`(select unit, start, name from statistics where unit = ${unit} and start < ${outdated[unit]} limit ${batch})`
+        const prunableKeys = sql`(select unit, start, name from statistics where unit = ${unit} and start < ${retentionStarts[unit]} limit ${batch})`
         const deletion = sql`delete from statistics where (unit, start, name) in ${prunableKeys}`
         const { numAffectedRows = 0n } = await deletion.execute(db)
         removed += Number(numAffectedRows)

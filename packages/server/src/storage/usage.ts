@@ -58,11 +58,11 @@ export function createUsageStore({ db }: Statements): UsageStore {
       ])
       return toUsage(counts, refusals)
     },
-    async prune(outdated, batch) {
+    async prune(retentionStarts, batch) {
       let removed = 0
       for (const table of TABLES) {
         for (const unit of ['hour', 'day'] as const) {
-          const isOutdated = sql`unit = ${unit} and start < ${outdated[unit]}`
+          const isOutdated = sql`unit = ${unit} and start < ${retentionStarts[unit]}`
           removed += await deleteSome(db, table, isOutdated, batch)
         }
       }

@@ -30,14 +30,14 @@ export function createBatches<Batch>({
   /** Identifies this instance: each has its own sequence of batches. */
   const writer = newId(clock.now())
   let sequence = 0
-  const waiting: { sequence: number; batch: Batch }[] = []
+  const queue: { sequence: number; batch: Batch }[] = []
 
   return {
-    push: batch => void waiting.push({ sequence: ++sequence, batch }),
+    push: batch => void queue.push({ sequence: ++sequence, batch }),
     async store(onStored = () => {}) {
-      for (let next = waiting[0]; next; next = waiting[0]) {
+      for (let next = queue[0]; next; next = queue[0]) {
         await storeOne(next)
-        waiting.shift()
+        queue.shift()
         onStored(next.batch)
       }
     },

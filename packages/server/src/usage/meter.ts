@@ -12,7 +12,7 @@ import {
   usageRows,
 } from './usage.ts'
 
-/** Interval of flushes. Together with the time of a commit, a crash loses the counts of less than ten seconds. */
+/** Interval of flushes. A crash loses the counts of this interval and of a flush in progress: less than ten seconds. */
 export const USAGE_FLUSH_INTERVAL = 5 * SECOND
 /**
  * Maximum number of keys and persons with counts that are not stored yet, which take some 45 MB; further keys and
@@ -36,7 +36,7 @@ export interface Meter {
 }
 
 export interface UsageMeter extends Meter {
-  /** Stores the counts, each once at most. Rejects if that failed: they are kept for a later flush. */
+  /** Stores the counts, each at most once. Rejects if they could not be stored; a later flush stores them. */
   flush(): Promise<void>
 }
 
@@ -46,7 +46,7 @@ interface Subject extends UsageCounts {
   keyId: string | null
 }
 
-/** Counts of one hour. */
+/** The counts of one hour, for some of the subjects. */
 interface Batch {
   hour: Instant
   subjects: readonly Subject[]
@@ -64,25 +64,26 @@ export function createMeter({
   storage: Storage
   clock: Clock
   log: Log
-  /** Called once for all counts, when they are put into a batch. */
+  /** Called with the counts of each subject and hour, once, when they are put into a batch. */
   onCounted?: (hour: Instant, counts: UsageCounts) => void
   maxSubjects?: number
   flushEarlyAt?: number
 }): UsageMeter {
   /** Counts since the last flush, by hour: usually one hour, or two if the hour changed in between. */
-  const unflushed = new Map<Instant, Map<string, Subject>>()
-  /** The hour of the last count, and its subjects by the id of the key, or of the person for counts without a key. */
+  const unflushedCounts = new Map<Instant, Map<string, Subject>>()
+  /** The start of the hour of the last count. */
   let hour = bucketStart('hour', clock.now())
-  let current = new Map<string, Subject>()
+  /** The subjects of that hour by the id of the key, or of the person for counts without a key. */
+  let subjectsOfHour = new Map<string, Subject>()
   const batches = createBatches<Batch>({
     storage,
     clock,
     add: (tx, { hour, subjects }) => tx.usage.add(rowsOf(hour, subjects)),
   })
-  /** Number of subjects in `unflushed` and `batches`. */
+  /** Number of subjects in `unflushedCounts` and `batches`. */
   let subjectCount = 0
   /** Number of counts that were lost since the last flush, because there were `maxSubjects` subjects. */
-  let dropped = 0
+  let droppedCount = 0
   let lastFlush: Promise<void> = Promise.resolve()
 
   return {
@@ -100,38 +101,38 @@ export function createMeter({
   function subjectOf(userId: string, keyId: string | null, at: Instant): Subject | null {
     if (at < hour || at - hour >= HOUR) switchToHour(bucketStart('hour', at))
     // Ids of keys and users are UUIDs, so they never coincide.
-    const existing = current.get(keyId ?? userId)
+    const existing = subjectsOfHour.get(keyId ?? userId)
     if (existing) return existing
     if (subjectCount >= maxSubjects) {
-      dropped++
+      droppedCount++
       return null
     }
     const subject: Subject = { ...noUsage(), userId, keyId }
-    if (current.size === 0) unflushed.set(hour, current)
-    current.set(keyId ?? userId, subject)
+    if (subjectsOfHour.size === 0) unflushedCounts.set(hour, subjectsOfHour)
+    subjectsOfHour.set(keyId ?? userId, subject)
     if (++subjectCount === flushEarlyAt) void flushEarly()
     return subject
   }
 
   function switchToHour(start: Instant): void {
     hour = start
-    current = unflushed.get(start) ?? new Map()
+    subjectsOfHour = unflushedCounts.get(start) ?? new Map()
   }
 
   /** Puts the counts into batches, which no longer change. Counts of one owner stay together. */
   function closeBatches(): void {
-    for (const [hour, counted] of unflushed) {
-      const subjects = [...counted.values()].sort(byOwner)
+    for (const [hour, subjectsByName] of unflushedCounts) {
+      const subjects = [...subjectsByName.values()].sort(compareOwners)
       for (let start = 0; start < subjects.length; start += SUBJECTS_PER_FLUSH)
         batches.push({ hour, subjects: subjects.slice(start, start + SUBJECTS_PER_FLUSH) })
       for (const counts of subjects) onCounted(hour, counts)
     }
-    unflushed.clear()
-    current = new Map()
+    unflushedCounts.clear()
+    subjectsOfHour = new Map()
   }
 
   function flush(): Promise<void> {
-    // Serialized, so that batches are recorded in their order.
+    // Flushes are serialized, so that batches are recorded in their order.
     lastFlush = lastFlush.catch(() => {}).then(storeAll)
     return lastFlush
   }
@@ -141,8 +142,9 @@ export function createMeter({
     await batches.store(({ subjects }) => {
       subjectCount -= subjects.length
     })
-    if (dropped > 0) log.error({ dropped }, 'usage was not counted: too many counts are not stored yet')
-    dropped = 0
+    if (droppedCount > 0)
+      log.error({ dropped: droppedCount }, 'usage was not counted: too many counts are not stored yet')
+    droppedCount = 0
   }
 
   async function flushEarly(): Promise<void> {
@@ -150,7 +152,7 @@ export function createMeter({
   }
 }
 
-function byOwner(left: Subject, right: Subject): number {
+function compareOwners(left: Subject, right: Subject): number {
   if (left.userId === right.userId) return 0
   return left.userId < right.userId ? -1 : 1
 }

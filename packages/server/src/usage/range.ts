@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 import { invalidRequest } from '../errors.ts'
-import { bucketStart, oldestKept, UNIT_LENGTHS, USAGE_KEPT_FOR, type UsageUnit } from './usage.ts'
+import { bucketStart, oldestBucketStart, UNIT_LENGTHS, USAGE_KEPT_FOR, type UsageUnit } from './usage.ts'
 
 /** Maximum number of buckets in a report: 41 days by the hour, or all days that are kept. */
 export const MAX_BUCKETS = 1000
@@ -24,11 +24,11 @@ export function rangeOf(
   const length = UNIT_LENGTHS[unit]
   const end = request.to === undefined ? now + 1 : Math.min(request.to, now + 1)
   const to = bucketStart(unit, end - 1) + length
-  const oldest = oldestKept(unit, now)
-  const from = bucketStart(unit, request.from ?? Math.max(oldest, to - DEFAULT_BUCKETS[unit] * length))
+  const oldestStart = oldestBucketStart(unit, now)
+  const from = bucketStart(unit, request.from ?? Math.max(oldestStart, to - DEFAULT_BUCKETS[unit] * length))
   if (request.from !== undefined && request.from > now)
     throw invalidField('from', 'must not be in the future')
-  if (from < oldest) throw invalidField('from', notKept(unit))
+  if (from < oldestStart) throw invalidField('from', retentionMessage(unit))
   if (end <= (request.from ?? from))
     throw invalidField('to', 'must be later than from, and not before what is kept')
   if ((to - from) / length > MAX_BUCKETS)
@@ -39,7 +39,7 @@ export function rangeOf(
   return { unit, from, to }
 }
 
-function notKept(unit: UsageUnit): string {
+function retentionMessage(unit: UsageUnit): string {
   const days = USAGE_KEPT_FOR[unit] / UNIT_LENGTHS.day
   const hint = unit === 'hour' ? '; ask for bucket=day for earlier ones' : ''
   return `must be within the last ${days} days, for which usage by the ${unit} is kept${hint}`

@@ -1,8 +1,8 @@
 import type { Instant } from '../clock.ts'
 import type { UsageRow, UsageUnit } from './usage.ts'
 
-/** Which buckets are outdated: those of each unit that start before this instant. */
-export type Outdated = Record<UsageUnit, Instant>
+/** The start of the oldest bucket of each unit that is retained. */
+export type RetentionStarts = Record<UsageUnit, Instant>
 
 export interface UsageStore {
   /**
@@ -24,8 +24,10 @@ export interface UsageStore {
     from: Instant,
     to: Instant,
   ): Promise<UsageRow[]>
-  /** Deletes outdated buckets, at most `batch` rows of each table and unit. Returns the number of deleted rows. */
-  prune(outdated: Outdated, batch: number): Promise<number>
+  /**
+   * Deletes buckets from before `retentionStarts`, at most `batch` rows of each table and unit. Returns their number.
+   */
+  prune(retentionStarts: RetentionStarts, batch: number): Promise<number>
   /**
    * Deletes the buckets of accounts that were deleted before this instant, at most `batch` rows of each table. Returns
    * the number of deleted rows.

@@ -62,7 +62,7 @@ export function bucketStart(unit: UsageUnit, at: Instant): Instant {
 }
 
 /** The start of the oldest bucket that is not pruned yet. */
-export function oldestKept(unit: UsageUnit, now: Instant): Instant {
+export function oldestBucketStart(unit: UsageUnit, now: Instant): Instant {
   return bucketStart(unit, now - USAGE_KEPT_FOR[unit])
 }
 

@@ -27,16 +27,16 @@ export function createAgentEventLimits(now: () => number, maxConnections: number
   }))
   const announcements = createKeyedWindows({ clock: { now }, windows, maxNames: MAX_PERSONS })
   /** Ids of connections whose beginning was not announced. */
-  const unannounced = new Set<string>()
+  const unannouncedIds = new Set<string>()
   return { withinLimits: events => events.filter(mayAnnounce) }
 
   function mayAnnounce({ type, subject: { id }, data }: WebhookEvent): boolean {
-    if (type === 'agent.disconnected') return !unannounced.has(id)
+    if (type === 'agent.disconnected') return !unannouncedIds.has(id)
     if (type !== 'agent.connected') return true
-    unannounced.delete(id)
+    unannouncedIds.delete(id)
     if (!announcements.count(String(data.user_id))) return true
-    unannounced.add(id)
-    if (unannounced.size > MAX_UNANNOUNCED) unannounced.delete(unannounced.values().next().value!)
+    unannouncedIds.add(id)
+    if (unannouncedIds.size > MAX_UNANNOUNCED) unannouncedIds.delete(unannouncedIds.values().next().value!)
     return false
   }
 }

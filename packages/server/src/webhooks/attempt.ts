@@ -19,14 +19,14 @@ export async function attempt(
   signal?: AbortSignal,
 ): Promise<AttemptResult> {
   const at = clock.now()
-  const began = performance.now()
+  const startedAt = performance.now()
   const body = bodyOf(delivery)
   const headers = {
     'content-type': 'application/json',
     'user-agent': `Keyway/${VERSION}`,
     ...signatureHeaders(secrets, delivery.id, Math.floor(at / SECOND), body),
   }
-  const duration = () => Math.round(performance.now() - began)
+  const duration = () => Math.round(performance.now() - startedAt)
   try {
     const { status, text } = await call(url, { method: 'POST', headers, body, signal })
     const error = status >= 200 && status < 300 ? null : `status ${status}`

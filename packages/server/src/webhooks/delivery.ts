@@ -39,9 +39,8 @@ export interface WebhookDeliveryDeps {
   log: Log
   audit: Audit
   outbox: Outbox
-  /** See outgoing/outgoing.ts. */
   call: Outgoing
-  /** The owner of the leases; those of dead nodes are released. */
+  /** The node that owns the leases; other nodes release the leases of a dead node. */
   nodeId?: string | null
   schedule?: Schedule
   random?: () => number
@@ -56,9 +55,9 @@ const BY_SERVICE: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, 
 export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
   const { storage, clock, log, audit, outbox, nodeId = null, random = Math.random } = deps
   const { webhooks, webhookDeliveries: deliveries } = storage.store
-  /** Calls in progress by endpoint. */
+  /** Number of calls in progress, by the id of the endpoint. */
   const calls = new Map<string, number>()
-  /** Number of changes of endpoints so far; after one, a worker reads URL and secrets again. */
+  /** Number of changes of endpoints so far. After a change, workers read the URL and the secrets again. */
   let changeCount = 0
   storage.events.subscribe(({ type }) => {
     if (type === 'webhooks.changed') changeCount++
@@ -80,8 +79,8 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
 
   /** The enabled endpoints with the number of calls that this node may still start to each. */
   async function capacities(): Promise<{ webhookId: string; capacity: number }[]> {
-    const enabled = (await webhooks.list()).filter(({ disabledAt }) => disabledAt === null)
-    return enabled
+    const enabledWebhooks = (await webhooks.list()).filter(({ disabledAt }) => disabledAt === null)
+    return enabledWebhooks
       .map(({ id }) => ({ webhookId: id, capacity: CONCURRENT_CALLS - (calls.get(id) ?? 0) }))
       .filter(({ capacity }) => capacity > 0)
   }
@@ -149,7 +148,7 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
     if (await deliveries.hasDeliveredSince(webhookId, firstAttemptAt)) return
     // Created before the transaction, so that a retried transaction queues each mail once.
     const mailIds = Array.from({ length: MAX_MAILED_ADMINISTRATORS }, () => newId(at))
-    const disabled = await audit.perform<Webhook | null>(BY_SERVICE, async tx => {
+    const disabledWebhook = await audit.perform<Webhook | null>(BY_SERVICE, async tx => {
       const before = await tx.webhooks.lock(webhookId)
       if (!before || before.disabledAt !== null) return withoutChanges(null)
       const after = await tx.webhooks.update(webhookId, { disabledAt: at, disabledBy: 'failures' })
@@ -157,7 +156,8 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
       tx.publish({ type: 'webhooks.changed' })
       return auditedOutcome(after, webhookUpdated(before, after!))
     })
-    if (disabled) log.error({ webhook_id: webhookId }, 'a webhook failed for three days and was disabled')
+    if (disabledWebhook)
+      log.error({ webhook_id: webhookId }, 'a webhook failed for three days and was disabled')
   }
 
   async function mailAdministrators(
@@ -179,16 +179,19 @@ function mayRetry({ type, firstAttemptAt }: WebhookDelivery, { at }: AttemptResu
   return type !== TEST_EVENT && (firstAttemptAt === null || at - firstAttemptAt < GIVE_UP_AFTER)
 }
 
-/** Returns null for an endpoint that was removed or disabled. */
+/** The URL and the opened secrets of an endpoint; null if it was removed or disabled. */
 export async function targetOf(
   { storage, secrets }: Pick<WebhookDeliveryDeps, 'storage' | 'secrets'>,
   webhookId: string,
   { evenIfDisabled = false } = {},
 ): Promise<Target | null> {
   const { webhooks } = storage.store
-  const [webhook, sealed] = await Promise.all([webhooks.find(webhookId), webhooks.secrets([webhookId])])
+  const [webhook, storedSecrets] = await Promise.all([
+    webhooks.find(webhookId),
+    webhooks.secrets([webhookId]),
+  ])
   if (!webhook || (webhook.disabledAt !== null && !evenIfDisabled)) return null
-  const secretTexts = sealed.map(({ id, sealedSecret }) =>
+  const secretTexts = storedSecrets.map(({ id, sealedSecret }) =>
     secrets.open('webhook-secret', sealedSecret, id).toString(),
   )
   return { url: webhook.url, secrets: secretTexts }

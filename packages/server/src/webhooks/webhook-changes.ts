@@ -1,7 +1,7 @@
 import type { AuditChange, AuditedState, AuditType } from '../audit/audit-event.ts'
 import type { Webhook } from './webhook.ts'
 
-/** The change of a webhook, as the audit records it: of a new URL only the fact, since a URL may contain a secret. */
+/** The audit record of a changed webhook. It only says that the URL changed, since a URL may contain a secret. */
 export function webhookUpdated(before: Webhook, after: Webhook): AuditChange {
   const url = before.url === after.url ? null : { url: 'changed' }
   return {

@@ -26,7 +26,7 @@ export const WEBHOOK_EVENT_TYPES = [
 ] as const
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
-/** Sent on request only, to one endpoint. */
+/** The type of test events, which are sent on request only, to one endpoint. */
 export const TEST_EVENT = 'webhook.test'
 export type SentEventType = WebhookEventType | typeof TEST_EVENT
 
@@ -46,7 +46,7 @@ export interface WebhookSubject {
   id: string
 }
 
-/** Ids, numbers and states; never an address, a name or a secret. */
+/** The data of an event: ids, numbers and states; never an address, a name or a secret. */
 export type WebhookData = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
 
 export interface WebhookEvent {
@@ -56,7 +56,7 @@ export interface WebhookEvent {
   data: WebhookData
 }
 
-/** The stored form: `type:id`. */
+/** Returns the stored form of a subject, `type:id`. */
 export function subjectText({ type, id }: WebhookSubject): string {
   return `${type}:${id}`
 }
@@ -68,7 +68,7 @@ export function parseSubject(text: string): WebhookSubject {
 
 /**
  * Types that are the last event of their subject, each with the delay after which the subject's queue may be pruned.
- * That of an expired key is longer than the key's own retention, since the key may still be revoked until then.
+ * The delay after `api_key.expired` is longer than the retention of the key, which may still be revoked until then.
  */
 const LAST_EVENTS: ReadonlyMap<SentEventType, number> = new Map([
   ['user.deleted', DELIVERIES_KEPT_FOR],

@@ -4,22 +4,22 @@ import type { AttemptResult, DeliveryState, Webhook, WebhookDelivery, WebhookSec
 import type { WebhookEvent } from './webhook-event.ts'
 
 export interface WebhookStore {
-  /** Oldest first, without removed endpoints. */
+  /** All endpoints except removed ones, oldest first. */
   list(): Promise<Webhook[]>
   find(id: string): Promise<Webhook | null>
   insert(webhook: Webhook): Promise<void>
-  /** Null if there is no such endpoint. */
+  /** Returns the changed endpoint, or null if there is no such endpoint. */
   update(
     id: string,
     change: Partial<Pick<Webhook, 'url' | 'events' | 'disabledAt' | 'disabledBy'>>,
   ): Promise<Webhook | null>
-  /** Locks the endpoint's row until the transaction ends. Null if there is no such endpoint. */
+  /** Locks the endpoint's row until the transaction ends. Returns null if there is no such endpoint. */
   lock(id: string): Promise<Webhook | null>
   /** Serialises insertions until the transaction ends, so that endpoints can be counted first. */
   lockAll(): Promise<void>
   /**
    * Marks the endpoint as removed and deletes its secrets; `prune` deletes its events later, since there may be many.
-   * Null if there is no such endpoint.
+   * Returns null if there is no such endpoint.
    */
   remove(id: string, at: Instant): Promise<Webhook | null>
   /** The secrets of these endpoints, oldest first. */
@@ -58,8 +58,8 @@ export interface WebhookDeliveryStore {
     nodeId: string | null,
   ): Promise<LeasedQueue[]>
   /**
-   * Records an outcome and returns the next event of the queue, whose lease is extended to `until`; or releases the
-   * queue and returns null if it has no due event. `lost`, and nothing written, if another node has the lease.
+   * Records an outcome, and extends the lease to `until` and returns the next event of the queue. If no event is due,
+   * releases the queue and returns null. Returns `lost`, and writes nothing, if another node has the lease.
    */
   advance(
     lease: Pick<LeasedQueue, 'id' | 'leasedUntil'>,
@@ -73,20 +73,20 @@ export interface WebhookDeliveryStore {
   /** Releases the leases of nodes without a heartbeat since this instant. Returns the number of queues. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
   /**
-   * Releases this node's leases on all queues but the known ones: the node does not know of a lease if the answer to
+   * Releases this node's leases on all queues except `knownIds`: the node does not know of a lease if the answer to
    * the statement was lost.
    */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
-  /** Numbers an event for one endpoint and stores it as failed, not to be delivered by the queue. */
+  /** Numbers an event for one endpoint. Stores it as failed, so that the queue does not deliver it. */
   insertTest(webhookId: string, id: string, event: WebhookEvent): Promise<WebhookDelivery>
   /** Stores the result of a test event. */
   recordTest(id: string, state: 'delivered' | 'failed', result: AttemptResult): Promise<void>
   find(id: string): Promise<WebhookDelivery | null>
-  /** Newest first. */
+  /** The endpoint's events in this state, or all of them if `state` is null; newest first. */
   list(webhookId: string, state: DeliveryState | null, page: PageRequest): Promise<Slice<WebhookDelivery>>
-  /** Queues a delivered, failed or dropped event again. Null if there is no such event, or it is queued already. */
+  /** Queues a settled event again. Returns null if there is no such event, or if it is queued already. */
   requeue(id: string, now: Instant): Promise<WebhookDelivery | null>
-  /** Resets the attempts of an endpoint's queued events, so that each may be retried for the whole time again. */
+  /** Resets the attempts of an endpoint's queued events, so that each gets the full time for retries again. */
   resetAttempts(webhookId: string): Promise<void>
   /** Whether an event was delivered to the endpoint after this instant. */
   hasDeliveredSince(webhookId: string, since: Instant): Promise<boolean>
@@ -94,7 +94,7 @@ export interface WebhookDeliveryStore {
   waiting(): Promise<Map<string, { count: number; oldestAt: Instant }>>
   /** The number of events in the log that were given up. */
   countFailed(): Promise<number>
-  /** Drops at most `count` queued events of an endpoint, the oldest agent events first. Returns the number dropped. */
+  /** Drops at most `count` queued events of an endpoint, the oldest agent events first. Returns their number. */
   drop(webhookId: string, count: number, at: Instant): Promise<number>
   /**
    * Removes events that were settled before this instant, queues that are no longer needed, and rows of removed

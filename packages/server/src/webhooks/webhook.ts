@@ -51,7 +51,7 @@ export interface WebhookDelivery {
   webhookId: string
   queueId: string
   subject: WebhookSubject
-  /** 1, 2, 3 … for this endpoint and subject. */
+  /** The number of the event among those of its endpoint and subject: 1, 2, 3 … */
   sequence: number
   type: SentEventType
   /** The event's data as JSON. */

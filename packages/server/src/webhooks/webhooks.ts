@@ -27,6 +27,7 @@ import { TEST_EVENT, type WebhookEventType } from './webhook-event.ts'
 /** An endpoint as administrators see it. */
 export interface WebhookStatus extends Webhook {
   secrets: Pick<WebhookSecret, 'id' | 'createdAt'>[]
+  /** Number of queued events. */
   waiting: number
   /** When the oldest queued event was written. */
   oldestWaitingAt: Instant | null
@@ -45,9 +46,9 @@ export interface WebhookChange {
   enabled?: boolean
 }
 
-/** The operator's endpoints. What administrators change is audited. */
+/** The operator's webhook endpoints. Every change by an administrator is audited. */
 export interface Webhooks {
-  /** Oldest first. */
+  /** All endpoints, oldest first. */
   list(): Promise<WebhookStatus[]>
   /** @throws KeywayError `not_found` */
   find(id: string): Promise<WebhookStatus>
@@ -61,7 +62,7 @@ export interface Webhooks {
   /** Removes an endpoint; its queued events are not sent. @throws KeywayError `not_found` */
   remove(id: string, by: ActedBy): Promise<void>
   /**
-   * Each body is signed with all secrets of the endpoint, until the old one is removed.
+   * Adds a secret. Each body is signed with all secrets of the endpoint, until the old one is removed.
    *
    * @throws KeywayError `not_found`; `invalid_request` if there are MAX_SECRETS already
    */
@@ -74,7 +75,7 @@ export interface Webhooks {
    * @throws KeywayError `not_found`, `rate_limited`
    */
   test(id: string, by: ActedBy): Promise<WebhookDelivery>
-  /** Newest first. @throws KeywayError `not_found` */
+  /** The events of an endpoint, newest first; in all states if `state` is null. @throws KeywayError `not_found` */
   deliveries(id: string, state: DeliveryState | null, page: PageRequest): Promise<Slice<WebhookDelivery>>
   /**
    * Queues a delivered, failed or dropped event again, under the same id and number.
@@ -117,14 +118,14 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         disabledBy: null,
         dropped: 0,
       }
-      const { secret, sealed } = newSecret(webhook.id, now)
+      const { secret, secretRow } = newSecret(webhook.id, now)
       const outcome = await audit.perform<'created' | 'too_many'>(
         by,
         async tx => {
           await tx.webhooks.lockAll()
           if ((await tx.webhooks.list()).length >= MAX_WEBHOOKS) return withoutChanges('too_many')
           await tx.webhooks.insert(webhook)
-          await tx.webhooks.insertSecret(sealed)
+          await tx.webhooks.insertSecret(secretRow)
           tx.publish({ type: 'webhooks.changed' })
           return auditedOutcome('created', webhookCreated(webhook))
         },
@@ -153,50 +154,50 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         })
         if (JSON.stringify(before) === JSON.stringify(after)) return withoutChanges(after)
         tx.publish({ type: 'webhooks.changed' })
-        // The attempts of queued events are reset, so that each is retried for the whole time again.
+        // The attempts of queued events are reset, so that each gets the full time for retries again.
         if (enabled) {
           await tx.webhookDeliveries.resetAttempts(id)
           tx.publish({ type: 'webhook.queued' })
         }
         return auditedOutcome(after, webhookUpdated(before, after!))
       })
-      if (!changedWebhook) throw noWebhook()
+      if (!changedWebhook) throw webhookNotFound()
       return statusById(id)
     },
 
     async remove(id, by) {
-      const removed = await audit.perform(by, async tx => {
+      const isRemoved = await audit.perform(by, async tx => {
         if (!(await tx.webhooks.remove(id, clock.now()))) return withoutChanges(false)
         tx.publish({ type: 'webhooks.changed' })
         return auditedOutcome(true, webhookChange('webhook.removed', id))
       })
-      if (!removed) throw noWebhook()
+      if (!isRemoved) throw webhookNotFound()
     },
 
     async addSecret(id, by) {
-      const { secret, sealed } = newSecret(id, clock.now())
+      const { secret, secretRow } = newSecret(id, clock.now())
       const outcome = await audit.perform<'created' | 'not_found' | 'too_many'>(by, async tx => {
         if (!(await tx.webhooks.lock(id))) return withoutChanges('not_found')
         if ((await tx.webhooks.secrets([id])).length >= MAX_SECRETS) return withoutChanges('too_many')
-        await tx.webhooks.insertSecret(sealed)
+        await tx.webhooks.insertSecret(secretRow)
         tx.publish({ type: 'webhooks.changed' })
         return auditedOutcome('created', {
           ...webhookChange('webhook.secret_created', id),
-          after: { secret_id: sealed.id },
+          after: { secret_id: secretRow.id },
         })
       })
-      if (outcome === 'not_found') throw noWebhook()
+      if (outcome === 'not_found') throw webhookNotFound()
       if (outcome === 'too_many')
         throw fieldError('id', `is of a webhook with ${MAX_SECRETS} secrets already; remove an old one first`)
-      return { id: sealed.id, secret }
+      return { id: secretRow.id, secret }
     },
 
     async removeSecret(id, secretId, by) {
       const outcome = await audit.perform<'removed' | 'not_found' | 'only_secret'>(by, async tx => {
         if (!(await tx.webhooks.lock(id))) return withoutChanges('not_found')
-        const existing = await tx.webhooks.secrets([id])
-        if (!existing.some(secret => secret.id === secretId)) return withoutChanges('not_found')
-        if (existing.length === 1) return withoutChanges('only_secret')
+        const storedSecrets = await tx.webhooks.secrets([id])
+        if (!storedSecrets.some(secret => secret.id === secretId)) return withoutChanges('not_found')
+        if (storedSecrets.length === 1) return withoutChanges('only_secret')
         await tx.webhooks.removeSecret(id, secretId)
         tx.publish({ type: 'webhooks.changed' })
         return auditedOutcome('removed', {
@@ -215,7 +216,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     async test(id, by) {
       changeLimits.count(`webhook-test:${by.actor.id}`)
       const target = await targetOf(deps, id, { evenIfDisabled: true })
-      if (!target) throw noWebhook()
+      if (!target) throw webhookNotFound()
       const at = clock.now()
       const deliveryId = newId(at)
       const event = {
@@ -235,7 +236,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     },
 
     async deliveries(id, state, page) {
-      if (!(await webhooks.find(id))) throw noWebhook()
+      if (!(await webhooks.find(id))) throw webhookNotFound()
       return webhookDeliveries.list(id, state, page)
     },
 
@@ -260,7 +261,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
 
   async function statusById(id: string): Promise<WebhookStatus> {
     const webhook = await webhooks.find(id)
-    if (!webhook) throw noWebhook()
+    if (!webhook) throw webhookNotFound()
     return (await statusOf([webhook]))[0]!
   }
 
@@ -279,10 +280,10 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     }))
   }
 
-  function newSecret(webhookId: string, now: Instant): { secret: string; sealed: WebhookSecret } {
+  function newSecret(webhookId: string, now: Instant): { secret: string; secretRow: WebhookSecret } {
     const [id, secret] = [newId(now), newWebhookSecret()]
     const sealedSecret = secrets.seal('webhook-secret', Buffer.from(secret), id)
-    return { secret, sealed: { id, webhookId, sealedSecret, createdAt: now } }
+    return { secret, secretRow: { id, webhookId, sealedSecret, createdAt: now } }
   }
 
   /**
@@ -313,6 +314,6 @@ function fieldError(field: string, message: string): KeywayError {
   return invalidRequest([{ field, message }])
 }
 
-function noWebhook(): KeywayError {
+function webhookNotFound(): KeywayError {
   return new KeywayError('not_found', 'There is no such webhook.')
 }

@@ -95,7 +95,7 @@ forEachEngine(engine => {
     const { clock, addQuota, nodes, store } = await openQuotas(t)
     const quota = await addQuota(1000)
     await consume(nodes[0], quota)
-    assert.equal((await nodes[0].left([quota])).get(quota.id), 999)
+    assert.equal((await nodes[0].remaining([quota])).get(quota.id), 999)
     clock.advance(30 * SECOND)
     await nodes[0].sweep()
     await nodes[0].sweep()

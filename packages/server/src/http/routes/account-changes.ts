@@ -16,7 +16,7 @@ const EXPIRES_IN_SECONDS = EMAIL_CHANGE_LIFETIME / SECOND
 
 type Needs = Pick<HttpPorts, 'accounts' | 'deletions' | 'emailChanges' | 'users'>
 
-/** Changes that a signed-in person makes to the account itself: another address, and its deletion. */
+/** Changes that a signed-in person makes to the account itself: a new e-mail address, and deletion. */
 export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
   const { deletions, emailChanges, users } = services
   return [

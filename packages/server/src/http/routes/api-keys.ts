@@ -223,7 +223,7 @@ export function apiKeyRoutes(
   ]
 
   /**
-   * Requires a recent sign-in for a key with administrative rights, which the key later uses without any sign-in.
+   * Requires a recent sign-in to create a key with administrative rights, which the key can use without any sign-in.
    *
    * @throws KeywayError `reauthentication_required`
    */

@@ -9,7 +9,7 @@ import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import { TAG, toActedBy } from './admin/acting.ts'
 
-/** An export has many more lists; their elements are those of the call that lists the same objects. */
+/** An export has many more fields: lists of the same objects that the calls for lists return. */
 const exportDocument = {
   status: 200,
   description: 'The document.',

@@ -43,14 +43,14 @@ export function rootRoutes({ version, publicUrl, hasInbox, isLocal }: RootOption
     }),
   ]
 
-  function urls(local: boolean) {
+  function urls(isLocalRequest: boolean) {
     return {
       name: 'Keyway',
       version,
       hub_url: hubUrl(publicUrl),
       openapi_url: `${publicUrl}/openapi.json`,
       docs_url: `${publicUrl}/docs`,
-      ...(hasInbox && local && { inbox_url: `${publicUrl}/inbox` }),
+      ...(hasInbox && isLocalRequest && { inbox_url: `${publicUrl}/inbox` }),
     }
   }
 }

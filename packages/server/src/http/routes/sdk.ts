@@ -47,13 +47,13 @@ interface ServedPackage {
 }
 
 function packageRoutes({ latest, path, operation, what, usage, type, pack }: ServedPackage): Route[] {
-  let packing: ReturnType<typeof pack> | null = null
+  let packagePromise: ReturnType<typeof pack> | null = null
   /**
    * Packs on the first request, so that packing does not delay the start, and returns the same package from then on.
    */
   const packOnce = () => {
-    packing ??= pack()
-    return packing
+    packagePromise ??= pack()
+    return packagePromise
   }
   return [
     route({

@@ -17,7 +17,7 @@ import { userObject } from '../user-object.ts'
 const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
 const refreshBody = z.object({ refresh_token: refreshToken })
 /** The tag of refresh and logout, so that the documentation lists them with the other sign-in calls. */
-const SIGN_IN = 'Sign-in'
+const SIGN_IN_TAG = 'Sign-in'
 const TAG = 'Sessions'
 
 export function sessionRoutes(
@@ -29,7 +29,7 @@ export function sessionRoutes(
       method: 'POST',
       path: '/auth/refresh',
       operation: 'refreshSession',
-      tag: SIGN_IN,
+      tag: SIGN_IN_TAG,
       summary: 'Get new tokens for a refresh token',
       description:
         'A refresh token works once; reuse ends the session. A request whose response was lost can be repeated if it has a random Idempotency-Key, with the same key.',
@@ -49,7 +49,7 @@ export function sessionRoutes(
       method: 'POST',
       path: '/auth/logout',
       operation: 'logOut',
-      tag: SIGN_IN,
+      tag: SIGN_IN_TAG,
       summary: 'End the session of a refresh token',
       description: 'Also accepts a rotated token; an unknown one gets the same response.',
       access: 'public',

@@ -50,7 +50,9 @@ const claims = z
   .meta({ id: 'UserInfo' })
 const claimsExample = { sub: EXAMPLE_IDS.user, email: 'ada@example.com', email_verified: true, name: 'Ada' }
 
-/** The OAuth endpoints for sign-in to apps that are API calls; those that are pages are in `web/`. */
+/**
+ * The API calls of sign-in to apps by OAuth. The endpoints that are pages, such as `/oauth/authorize`, are in `web/`.
+ */
 export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[] {
   const userInfo = {
     path: '/oauth/userinfo',

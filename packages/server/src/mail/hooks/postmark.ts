@@ -2,7 +2,7 @@ import type { HookCall, HookHeader } from '../../outbox/mail-hook.ts'
 import { equals } from '../../secrets.ts'
 import { type HookReading, parseObject } from './report.ts'
 
-/** Permanent bounce types. A soft bounce, a delay or an auto-reply is not. */
+/** The types of permanent bounces. A soft bounce, a delay or an auto-reply is none. */
 const PERMANENT_BOUNCES = new Set([
   'HardBounce',
   'BadEmailAddress',
@@ -12,8 +12,8 @@ const PERMANENT_BOUNCES = new Set([
 ])
 
 /**
- * A webhook call of Postmark. It is not signed: Postmark's documentation recommends credentials in the webhook's URL,
- * which it sends as HTTP Basic. The password is the secret, the user name is ignored.
+ * Reads a webhook call of Postmark, which is not signed: Postmark's documentation recommends credentials in the
+ * webhook's URL, which it sends as HTTP Basic. The password is the secret, the user name is ignored.
  */
 export function readPostmark({ header, body }: HookCall, secret: string): HookReading {
   if (!isFromPostmark(header, secret)) return 'forged'

@@ -6,7 +6,10 @@ export interface Report {
   reason: SuppressionReason
 }
 
-/** `forged`: not authenticated by the provider. `unreadable`: authenticated, but not a JSON object. */
+/**
+ * What a provider's call contains. `forged`: not authenticated by the provider. `unreadable`: not a JSON object.
+ * `irrelevant`: an event after which mail to the addresses goes on.
+ */
 export type HookReading = Report | 'forged' | 'unreadable' | 'irrelevant'
 
 /** Parses a JSON object; null for anything else. */

@@ -8,8 +8,9 @@ const TOLERANCE = 5 * MINUTE
 const SECRET_PREFIX = 'whsec_'
 
 /**
- * A webhook call of Resend, signed as by Svix (docs.svix.com, "Verifying webhooks manually"): HMAC-SHA-256 of id, time
- * and body, with the base64 after `whsec_` as key; several signatures while the secret is being rotated.
+ * Reads a webhook call of Resend, which is signed as Svix does (docs.svix.com, "Verifying webhooks manually"): with the
+ * HMAC-SHA-256 of id, time and body, whose key is the base64 after `whsec_`. While the secret is being rotated, a call
+ * has several signatures.
  */
 export function readResend({ header, body }: HookCall, secret: string, now: Instant): HookReading {
   if (!mayBeFromResend(header, now)) return 'forged'
@@ -19,8 +20,8 @@ export function readResend({ header, body }: HookCall, secret: string, now: Inst
   // Without the prefix it is not a secret of Resend, and could decode to an empty HMAC key.
   if (!secret.startsWith(SECRET_PREFIX)) return 'forged'
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
-  const expected = `v1,${hmac(key, Buffer.concat([Buffer.from(`${id}.${time}.`), body])).toString('base64')}`
-  if (!signatures.split(' ').some(signature => equals(signature, expected))) return 'forged'
+  const expectedSignature = `v1,${hmac(key, Buffer.concat([Buffer.from(`${id}.${time}.`), body])).toString('base64')}`
+  if (!signatures.split(' ').some(signature => equals(signature, expectedSignature))) return 'forged'
 
   const event = parseObject(body)
   if (!event) return 'unreadable'

@@ -207,7 +207,7 @@ function renderCode({ label, code }: Extract<Block, { kind: 'code' }>): Html {
 }
 
 function renderFacts(rows: [string, string][], direction: Direction): Html {
-  // HTML attributes and physical sides (left, right), which every mail program understands.
+  // Uses HTML attributes and physical sides (left, right), which every mail program understands.
   const [start, padding] = direction === 'rtl' ? ['right', '10px 0 10px 16px'] : ['left', '10px 16px 10px 0']
   return html`<table class="panel" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px;background-color:${light.panel};border-radius:8px">
 ${rows.map(

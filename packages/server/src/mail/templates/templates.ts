@@ -7,7 +7,7 @@ import type { TextTemplate } from '../../languages/text.ts'
 import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
 import type { MessageContent } from '../../outbox/message.ts'
 
-/** All mails in one language. */
+/** The templates of all mails, in one language. */
 export interface Templates {
   /** `hasAccount` is read when the mail is sent, so that a request does not reveal whether an account exists. */
   signIn(content: Content<'sign_in'>, hasAccount: boolean): TemplatedMail
@@ -29,7 +29,7 @@ export interface Templates {
   test(): TemplatedMail
 }
 
-/** The content of one mail without its layout, which is rendered as HTML and as plain text. */
+/** The content of one mail without its layout, from which HTML and plain text are rendered. */
 export interface TemplatedMail {
   /** The template's name. */
   template: string
@@ -55,7 +55,7 @@ export type Block =
 
 type Content<Kind extends MessageContent['kind']> = Extract<MessageContent, { kind: Kind }>
 
-const MINUTES = MAGIC_LINK_LIFETIME / MINUTE
+const LINK_LIFETIME_MINUTES = MAGIC_LINK_LIFETIME / MINUTE
 
 export function createTemplates(
   { texts: { mails, accountMails, units }, dateAndTime, dollars, number }: Localization,
@@ -94,7 +94,7 @@ export function createTemplates(
     return {
       template,
       subject: subject({ product, time: timeOfRequest(expiresAt) }),
-      preheader: preheader({ minutes: MINUTES }),
+      preheader: preheader({ minutes: LINK_LIFETIME_MINUTES }),
       heading: heading({ product }),
       body: [
         paragraph(typeof lead === 'string' ? lead : lead({ product })),
@@ -102,7 +102,7 @@ export function createTemplates(
         { kind: 'code', label: mails.code, code },
         { kind: 'facts', rows: originFacts(expiresAt - MAGIC_LINK_LIFETIME, client) },
       ],
-      notes: [mails.expires({ minutes: MINUTES }), ignore],
+      notes: [mails.expires({ minutes: LINK_LIFETIME_MINUTES }), ignore],
       support: defaults.support,
       link,
       code,
@@ -407,7 +407,7 @@ export function createTemplates(
 /**
  * When the link was requested. It is part of the subject so that mail programs do not group two requests into one
  * conversation, and the newest link is easily found. Two requests of a retrying client may fall into one second, so two
- * letters encode the milliseconds.
+ * characters encode the milliseconds.
  */
 function timeOfRequest(expiresAt: Instant): string {
   const milliseconds = expiresAt % SECOND

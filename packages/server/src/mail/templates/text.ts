@@ -1,7 +1,9 @@
 import type { MailProduct } from './html.ts'
 import type { Block, TemplatedMail } from './templates.ts'
 
-/** RFC 5322 section 2.1.1 recommends at most 78 characters; each reply puts `> ` before a quoted line. */
+/**
+ * Less than the 78 characters that RFC 5322 section 2.1.1 recommends, since each reply puts `> ` before a quoted line.
+ */
 const LINE_LENGTH = 72
 
 /** The same mail as plain text (RFC 2046 section 5.1.4). A URL has a line of its own and is never broken. */
@@ -24,7 +26,7 @@ function operatorLinks({ brand: { links }, linkLabels }: MailProduct): string[] 
     .map(name => `${linkLabels[name]}: ${links[name]}`)
 }
 
-/** Null for a button whose URL is in the text already. */
+/** Returns null for a button whose URL is in the text already. */
 function renderBlock(block: Block): string | null {
   switch (block.kind) {
     case 'paragraph':

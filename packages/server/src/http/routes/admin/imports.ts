@@ -43,7 +43,7 @@ const example = { imported: 1, skipped: 0, data: [{ id: EXAMPLE_IDS.key, importe
 const importAnswer = { schema: importOutcome, example }
 
 /** The import of keys and people from another system. */
-export function importRoutes({ apiKeys, users: people }: Pick<HttpPorts, 'apiKeys' | 'users'>): Route[] {
+export function importRoutes({ apiKeys, users }: Pick<HttpPorts, 'apiKeys' | 'users'>): Route[] {
   return [
     route({
       method: 'POST',
@@ -80,7 +80,7 @@ export function importRoutes({ apiKeys, users: people }: Pick<HttpPorts, 'apiKey
       errors: [],
       async handle({ body, ...input }) {
         const actedBy = toActedBy(input, body.reason ?? null)
-        return ok(importObject(await people.importUsers(body.users.map(userToImport), actedBy)))
+        return ok(importObject(await users.importUsers(body.users.map(userToImport), actedBy)))
       },
     }),
   ]
