@@ -10,14 +10,15 @@ export const ADDRESS_PARTS_INDEX = 'users_address_parts'
 /** The length of a trigram; shorter parts cannot be found by the index. */
 export const MIN_PART_LENGTH = 3
 /**
- * Number of the newest people that are scanned for a page before the index is used. A frequent part has a full page of
- * matches among them. For such a part the index would be slow, since it computes all matches before it returns any.
+ * A page is first searched among this many of the newest people, and by the index only if they do not fill it. A
+ * frequent part has a full page of matches among them; the index would be slow for it, since it computes all matches
+ * before it returns any.
  */
 const SCANNED_PEOPLE = 10_000
 /** Maximum number of matches from the index. If a part has more, the list leaves out some of the older ones. */
 const MAX_MATCHES = 20_000
 
-/** People with a part in their address, newest first. */
+/** People whose address contains `part`, newest first. */
 export async function searchAddressParts(
   { db, atomically }: Pick<Statements, 'db' | 'atomically'>,
   part: string,
@@ -25,11 +26,11 @@ export async function searchAddressParts(
   { limit, after }: PageRequest,
 ): Promise<Slice<User>> {
   const isAfterPosition = after ? sql`id < ${after.id}` : sql`true`
-  const matches = sql`email like ${`%${part.replace(/[\\%_]/g, '\\$&')}%`}
+  const isMatch = sql`email like ${`%${part.replace(/[\\%_]/g, '\\$&')}%`}
     ${status === undefined ? sql`` : sql`and status = ${status}`} ${role === undefined ? sql`` : sql`and role = ${role}`}`
   const newestMatches = await sql<UserRow>`
     select * from (select * from users where ${isAfterPosition} order by id desc limit ${SCANNED_PEOPLE}) as newest
-    where ${matches} order by id desc limit ${limit + 1}`.execute(db)
+    where ${isMatch} order by id desc limit ${limit + 1}`.execute(db)
   const rows = newestMatches.rows.length > limit ? newestMatches.rows : await findByIndex()
   return toSlice(
     rows.map(row => toUser(row)!),
@@ -46,7 +47,7 @@ export async function searchAddressParts(
       await sql`select set_config(name, value, true) from (values ('enable_seqscan', 'off'), ('enable_indexscan', 'off'),
         ('gin_fuzzy_search_limit', ${String(MAX_MATCHES)})) as settings (name, value)`.execute(tx)
       const { rows } = await sql<UserRow>`
-        with found as materialized (select * from users where ${matches} and ${isAfterPosition} limit ${MAX_MATCHES})
+        with found as materialized (select * from users where ${isMatch} and ${isAfterPosition} limit ${MAX_MATCHES})
         select * from found order by id desc limit ${limit + 1}`.execute(tx)
       return rows
     })

@@ -69,7 +69,7 @@ function toLimits(text: string | null): Limits {
   return text === null ? NO_LIMITS : (JSON.parse(text) as Limits)
 }
 
-/** Adds the owner's status in place: in every exchange, a copy of all fields would take another microsecond. */
+/** Adds the owner's status in place: copying all fields would cost another microsecond in each exchange. */
 export function toOwned(row: OwnedRow): OwnedApiKey {
   return Object.assign(fromUsedColumns(row), { ownerStatus: row.owner_status })
 }

@@ -17,15 +17,15 @@ import { CHUNK, inChunks, type Statements } from './statements.ts'
  * users would cost two more pages of a large file per look-up (decision 11). Every key has an owner, so no match
  * means active.
  */
-const select = ({ indexedBy }: Pick<Engine, 'indexedBy'>) =>
+const selectOwned = ({ indexedBy }: Pick<Engine, 'indexedBy'>) =>
   `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,
     k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.lineage_id, k.limits, k.operator_limits,
     k.external_id, k.metadata_bytes, coalesce(u.status, 'active') as owner_status
   from api_keys k left join users u ${indexedBy('users_not_active')} on u.id = k.user_id and u.status <> 'active'`
-/** Part of every exchange. */
-const BY_HASH: LookUp = { select, column: 'k.key_hash' }
-/** Part of every connect to the hub and every renewal. */
-const BY_ID: LookUp = { select, column: 'k.id' }
+/** Runs in every exchange of a key for an agent token. */
+const BY_HASH: LookUp = { select: selectOwned, column: 'k.key_hash' }
+/** Runs in every connect to the hub and every renewal. */
+const BY_ID: LookUp = { select: selectOwned, column: 'k.id' }
 
 export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyChanges {
   const { db, atomically, lookUp } = statements
@@ -267,9 +267,9 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
     async recordUse(uses) {
       // Sorted by id, so that two nodes that write batches concurrently rarely deadlock; if they do, the statement is
       // retried.
-      const sorted = [...uses].sort(([left], [right]) => (left < right ? -1 : 1))
+      const sortedUses = [...uses].sort(([left], [right]) => (left < right ? -1 : 1))
       await atomically(async tx => {
-        for (const chunk of inChunks(sorted)) {
+        for (const chunk of inChunks(sortedUses)) {
           const rows = sql.join(
             chunk.map(
               ([id, { at, from }]) =>
@@ -315,7 +315,10 @@ function isActive(eb: ExpressionBuilder<Schema, 'api_keys'>, now: Instant) {
   ])
 }
 
-/** Deletes keys and the quotas that belong to them, not those of their successors. Returns the number of keys. */
+/**
+ * Deletes keys, and the quotas that still belong to them: those of a rotated key belong to its successor. Returns the
+ * number of keys.
+ */
 async function remove(db: Db, keys: DeleteQueryBuilder<Schema, 'api_keys', DeleteResult>): Promise<number> {
   const ids = (await keys.returning('id').execute()).map(({ id }) => id)
   for (const chunk of inChunks(ids)) await db.deleteFrom('quotas').where('key_id', 'in', chunk).execute()

@@ -36,7 +36,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
     },
     async insert(app) {
       const row = {
-        ...toSettings(app),
+        ...toSettingColumns(app),
         created_at: app.createdAt,
         covers_from: app.coversFrom,
         removed_at: null,
@@ -63,7 +63,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
       )
     },
     async update(app) {
-      await db.updateTable('apps').set(toSettings(app)).where('id', '=', app.id).execute()
+      await db.updateTable('apps').set(toSettingColumns(app)).where('id', '=', app.id).execute()
     },
     async remove(id, at) {
       const removed = await db
@@ -164,7 +164,7 @@ function selectApps(db: Db) {
   return db.selectFrom('apps').selectAll().where('removed_at', 'is', null)
 }
 
-function toSettings(app: AppSettings) {
+function toSettingColumns(app: AppSettings) {
   return {
     name: app.name,
     audience: app.audience,

@@ -69,14 +69,14 @@ export function createAuditStore({ db, atomically }: Statements): AuditStore & A
     },
     prune: batch =>
       atomically(async tx => {
-        const old = await tx
+        const prunableRows = await tx
           .selectFrom('audit_events')
           .select('sequence')
           .where('sequence', '<=', tx.selectFrom('audit_chain').select('pruned_sequence'))
           .orderBy('sequence')
           .limit(batch)
           .execute()
-        const sequences = old.map(({ sequence }) => sequence)
+        const sequences = prunableRows.map(({ sequence }) => sequence)
         for (const chunk of inChunks(sequences)) {
           await tx.deleteFrom('audit_reasons').where('sequence', 'in', chunk).execute()
           await tx.deleteFrom('audit_events').where('sequence', 'in', chunk).execute()
@@ -135,10 +135,10 @@ type SequenceRange = { limit: number; before?: number | null; after?: number }
 async function findMatching(db: Db, filter: AuditFilter, range: SequenceRange): Promise<AuditEventRow[]> {
   const { subject } = filter
   if (subject === undefined) return rowsWhere(db, filter, range)
-  const found = await Promise.all(
+  const rowsOfColumns = await Promise.all(
     (['subject_id', 'user_id'] as const).map(column => rowsWhere(db, filter, range, [column, subject])),
   )
-  const bySequence = new Map(found.flat().map(row => [row.sequence, row]))
+  const bySequence = new Map(rowsOfColumns.flat().map(row => [row.sequence, row]))
   const isForward = range.after !== undefined
   const rows = [...bySequence.values()].sort((a, b) =>
     isForward ? a.sequence - b.sequence : b.sequence - a.sequence,
@@ -156,7 +156,8 @@ function rowsWhere(
   if (match) query = query.where(match[0], '=', match[1])
   if (actor !== undefined) query = query.where('actor_id', '=', actor)
   if (type !== undefined) query = query.where('type', '=', type)
-  // Instants are converted to sequence numbers, which the index of each condition has too.
+  // Instants are converted to sequence numbers, since the index of each condition contains the sequence, but not the
+  // time.
   if (from !== undefined) query = query.where('sequence', '>=', firstSince(db, from))
   if (to !== undefined) query = query.where('sequence', '<', firstSince(db, to))
   if (before !== null) query = query.where('sequence', '<', before)
@@ -169,22 +170,26 @@ function rowsWhere(
 
 /** The sequence of the first row at or after the instant; if there is none, one that is above all rows. */
 function firstSince(db: Db, at: number) {
-  const first = db
+  const firstRow = db
     .selectFrom('audit_events')
     .select('sequence')
     .where('at', '>=', at)
     .orderBy('at')
     .orderBy('sequence')
     .limit(1)
-  return sql<number>`coalesce((${first}), ${Number.MAX_SAFE_INTEGER})`
+  return sql<number>`coalesce((${firstRow}), ${Number.MAX_SAFE_INTEGER})`
 }
 
 async function withReasons(db: Db, rows: readonly AuditEventRow[]): Promise<AuditEvent[]> {
   const sequences = rows.filter(row => row.reason_hash !== null).map(({ sequence }) => sequence)
   const reasons = new Map<number, { salt: string; reason: string }>()
   for (const chunk of inChunks(sequences)) {
-    const found = await db.selectFrom('audit_reasons').selectAll().where('sequence', 'in', chunk).execute()
-    for (const row of found) reasons.set(row.sequence, row)
+    const reasonRows = await db
+      .selectFrom('audit_reasons')
+      .selectAll()
+      .where('sequence', 'in', chunk)
+      .execute()
+    for (const row of reasonRows) reasons.set(row.sequence, row)
   }
   return rows.map(row => toEvent(row, reasons.get(row.sequence)))
 }
@@ -222,7 +227,7 @@ function toEvent(row: AuditEventRow, reason: { salt: string; reason: string } | 
     id: row.id,
     at: row.at,
     type: row.type,
-    // Read from the columns that searches use, so that the hash covers them too.
+    // The ids are read from the columns that searches use, so that the hash covers these columns too.
     actor: { ...parseJson<Actor>(row.actor), id: row.actor_id },
     subject: { ...parseJson<Subject>(row.subject), id: row.subject_id, user_id: row.user_id },
     before: row.before_state === null ? null : parseJson(row.before_state),

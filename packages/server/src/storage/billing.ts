@@ -49,8 +49,8 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
         at: number
         balance_after: number
       }>`${sql.join(lookUps, sql` union all `)}`.execute(db)
-      const found = new Map(rows.map(row => [row.at, row.balance_after]))
-      return instants.map((_, at) => found.get(at) ?? 0)
+      const balances = new Map(rows.map(row => [row.at, row.balance_after]))
+      return instants.map((_, at) => balances.get(at) ?? 0)
     },
     async ledger(userId, page) {
       const rows = await db

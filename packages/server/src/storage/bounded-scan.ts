@@ -19,9 +19,9 @@ export function filteredSlice<Row>(
   matches: (row: Row) => boolean,
   position: (row: Row) => Position,
 ): Slice<Row> {
-  const matching = rowsRead.filter(matches)
-  const rows = matching.slice(0, limit)
-  if (matching.length > limit) return { rows, next: position(rows.at(-1)!) }
+  const matchingRows = rowsRead.filter(matches)
+  const rows = matchingRows.slice(0, limit)
+  if (matchingRows.length > limit) return { rows, next: position(rows.at(-1)!) }
   const mayHaveMore = isFiltered && rowsRead.length === MAX_SCANNED
   return { rows, next: mayHaveMore ? position(rowsRead.at(-1)!) : null }
 }

@@ -4,7 +4,7 @@ import { makeFolder, makePrivateFile } from '../folders.ts'
 import { CannotStart } from '../operator-error.ts'
 import { isBusy, toStartError } from './sqlite-errors.ts'
 
-/** How long to wait for the lock: longer than a concurrent `isDataDirHeld` reads the file. */
+/** How long to wait for the lock: longer than a concurrent `isDataDirHeld` takes to read the file. */
 const LOCK_TIMEOUT_MS = 100
 
 /**

@@ -91,7 +91,7 @@ export function storageOn(
   const store = createStore({
     db: createDb(engine, engine.connection),
     atomically: work => engine.transaction(tx => work(createDb(engine, tx))),
-    lookUp: (what, key) => engine.lookUp(what, key),
+    lookUp: (definition, key) => engine.lookUp(definition, key),
     binaryCollation: engine.binaryCollation,
     hasIndex: engine.hasIndex,
     indexedBy: engine.indexedBy,
@@ -164,9 +164,11 @@ function toTransaction(engine: Engine, tx: EngineTransaction) {
     binaryCollation: engine.binaryCollation,
     indexedBy: engine.indexedBy,
     atomically: work => work(db),
-    async lookUp(what, key) {
+    async lookUp(definition, key) {
       const { rows } =
-        await sql`${sql.raw(what.select(engine))} where ${sql.raw(what.column)} = ${key}`.execute(db)
+        await sql`${sql.raw(definition.select(engine))} where ${sql.raw(definition.column)} = ${key}`.execute(
+          db,
+        )
       return rows[0]
     },
   })

@@ -100,8 +100,8 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
     column: 'id' | 'device_code_hash' | 'ticket_hash' | 'session_id',
     value: string,
   ): Promise<DeviceAuthorization | null> {
-    const found = db.selectFrom('device_authorizations').selectAll().where(column, '=', value)
-    return toAuthorization(await found.executeTakeFirst())
+    const query = db.selectFrom('device_authorizations').selectAll().where(column, '=', value)
+    return toAuthorization(await query.executeTakeFirst())
   }
 }
 

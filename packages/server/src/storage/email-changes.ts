@@ -44,9 +44,9 @@ export function createEmailChangeStore({ db }: Statements): EmailChangeStore {
         .select('user_id')
         .where('expires_at', '<', before)
         .limit(batch)
-      const removed = db.deleteFrom('email_changes').where('user_id', 'in', expiredUserIds)
-      // The condition is repeated, so that a new change is kept that replaced an expired one after the query.
-      return countOf(await removed.where('expires_at', '<', before).executeTakeFirst())
+      const deletion = db.deleteFrom('email_changes').where('user_id', 'in', expiredUserIds)
+      // The condition is repeated, so that a change is kept if it replaced an expired one after the query.
+      return countOf(await deletion.where('expires_at', '<', before).executeTakeFirst())
     },
   }
 }

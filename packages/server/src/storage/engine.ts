@@ -77,7 +77,7 @@ export interface Engine {
   ): Promise<Outcome>
   /** See `Storage.runExclusive`. An engine in which waiting for a row occupies no connection runs `work` directly. */
   runExclusive: KeyedMutex
-  lookUp(what: LookUp, key: string): Promise<unknown>
+  lookUp(definition: LookUp, key: string): Promise<unknown>
   /** SQL to append to a column that is compared and sorted by its bytes, so that an index serves prefix searches. */
   readonly binaryCollation: string
   /** An index hint to append to a table's name; empty if the engine needs no hint. */
@@ -107,8 +107,8 @@ export interface Engine {
   /** Resolves with the reason when this engine can never write again; absent if the engine always recovers. */
   readonly failure?: Promise<Error>
   /**
-   * Whether the timeouts of statements, locks and idle transactions apply, which a connection pooler may drop; absent
-   * on SQLite.
+   * Whether the timeouts of statements, locks and idle transactions are in force; a connection pooler may drop these
+   * settings. Absent on SQLite.
    */
   hasTimeouts?(): Promise<boolean>
   /** The number of standbys, and whether a COMMIT of the service waits for one of them; absent on SQLite. */

@@ -9,8 +9,8 @@ import type { EventsHealth } from './engine.ts'
 export const SEALED_CHANNEL = 'keyway_sealed'
 
 /**
- * The channel of events that are meant for some nodes only. These events are sealed as if for SEALED_CHANNEL, and name
- * the nodes that they are meant for.
+ * The channel of events for a single node. They are sealed as on SEALED_CHANNEL, and contain the ids of all nodes that
+ * they are meant for.
  */
 export function channelOf(nodeId: string): string {
   return `keyway_node_${nodeId.replaceAll('-', '')}`
@@ -38,7 +38,7 @@ export interface CarrierDeps {
  * The database's time, extrapolated by this process's monotonic clock, so that nodes with different clocks agree on it.
  */
 export interface DatabaseTime {
-  /** Milliseconds since 1970; this machine's until the first synchronization. */
+  /** Milliseconds since 1970; this machine's time until the first synchronization. */
   now(): number
   synchronize(): Promise<void>
 }

@@ -24,8 +24,8 @@ export interface EventReceiver {
 }
 
 /**
- * Receives all events of this process. An event that was not sealed under a configured secret, or that is replayed, is
- * counted, logged at most once a minute, and ignored.
+ * Receives the events of all nodes for this process. An event that was not sealed under a configured secret, or that is
+ * replayed, is counted, logged at most once a minute, and ignored.
  */
 export function createEventReceiver(deps: {
   seal: Pick<EventSeal, 'open'>
@@ -58,7 +58,8 @@ export function createEventReceiver(deps: {
     },
     receiveUnsealed(text) {
       const isAccepted = hints.receive(text)
-      // Counted but not logged, since genuine nodes of that version also publish test events and relay messages.
+      // Counted but not logged, since nodes of the previous minor version also publish test events and relay messages
+      // here.
       if (isAccepted === null) count('unsealed')
       if (isAccepted === false) reject('too_many')
     },

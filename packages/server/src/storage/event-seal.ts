@@ -3,19 +3,19 @@ import { SECRET_ID_BYTES, type Secrets } from '../secrets.ts'
 import { SeenCounters } from './seen-counters.ts'
 
 /*
- * A sealed part of an event, authenticated encryption by AES-256-GCM:
+ * The format of a sealed part of an event, encrypted and authenticated by AES-256-GCM (lengths in bytes):
  *
  *   1 version | 4 secret id | 16 sender id | 6 counter | encrypted(6 sealed at | 2 index | 2 count | text) | 16 tag
  *
- * The sender id is random for each process start and has a key of its own, so that the counter is a nonce that
- * never repeats. The channel and everything before the encrypted text are authenticated with it.
+ * Each start of a process has a random sender id, from which its key is derived, so that the counter never repeats as
+ * a nonce. The channel's name and all fields before the encrypted ones are authenticated too.
  */
 const VERSION = 1
 const SENDER_BYTES = 16
 const COUNTER_BYTES = 6
-const SENDER_AT = 1 + SECRET_ID_BYTES
-const COUNTER_AT = SENDER_AT + SENDER_BYTES
-const HEADER_BYTES = COUNTER_AT + COUNTER_BYTES
+const SENDER_OFFSET = 1 + SECRET_ID_BYTES
+const COUNTER_OFFSET = SENDER_OFFSET + SENDER_BYTES
+const HEADER_BYTES = COUNTER_OFFSET + COUNTER_BYTES
 const PART_HEADER_BYTES = 10
 const TAG_BYTES = 16
 const NONCE_BYTES = 12
@@ -30,8 +30,8 @@ const MAX_AGE_MS = 60_000
  * How long a sender's counters are kept after its last event: for as long as one of its events could be accepted, since
  * without the counters a replayed event would look like a new one.
  */
-const SENDER_KEPT_MS = 2 * MAX_AGE_MS
-/** Maximum number of processes, commands included, that send events within two minutes. Each takes about 3 KB. */
+const SENDER_RETENTION_MS = 2 * MAX_AGE_MS
+/** Maximum number of processes, commands included, that send events within two minutes. Each entry takes about 3 KB. */
 const MAX_SENDERS = 1000
 
 /** Why an event was not accepted; a label of `keyway_events_rejected_total`. */
@@ -67,7 +67,7 @@ interface Sender {
 export interface EventSeal {
   /** The sealed parts of an event, to be sent in this order. @throws Error for an event of more than 1 MiB */
   seal(event: object): Buffer[]
-  /** Opens a part sealed under any listed secret, once. Never throws. */
+  /** Opens a part that was sealed under any configured secret. Each part opens only once. Never throws. */
   open(sealed: Buffer): OpenResult
 }
 
@@ -89,7 +89,7 @@ export function createEventSeal(deps: {
   const header = Buffer.alloc(HEADER_BYTES)
   header[0] = VERSION
   header.write(secrets.fingerprint, 1, 'hex')
-  ownId.copy(header, SENDER_AT)
+  ownId.copy(header, SENDER_OFFSET)
   /** Senders of authentic events, by the fingerprint of their secret and their id. */
   const senders = new Map<string, Sender>()
   let counter = 0
@@ -115,7 +115,7 @@ export function createEventSeal(deps: {
 
   function sealPart(text: Buffer, index: number, count: number): Buffer {
     const sealed = Buffer.allocUnsafe(OVERHEAD_BYTES + text.length)
-    header.writeUIntBE(counter++, COUNTER_AT, COUNTER_BYTES)
+    header.writeUIntBE(counter++, COUNTER_OFFSET, COUNTER_BYTES)
     header.copy(sealed)
     const partHeader = Buffer.allocUnsafe(PART_HEADER_BYTES)
     partHeader.writeUIntBE(Math.max(0, Math.round(now())), 0, 6)
@@ -133,20 +133,20 @@ export function createEventSeal(deps: {
   function open(sealed: Buffer): OpenResult {
     if (sealed.length < OVERHEAD_BYTES || sealed.length > maxPartBytes || sealed[0] !== VERSION)
       return { rejected: 'malformed' }
-    const senderName = sealed.toString('latin1', 1, COUNTER_AT)
+    const senderName = sealed.toString('latin1', 1, COUNTER_OFFSET)
     const knownSender = senders.get(senderName)
-    const eventCounter = sealed.readUIntBE(COUNTER_AT, COUNTER_BYTES)
+    const eventCounter = sealed.readUIntBE(COUNTER_OFFSET, COUNTER_BYTES)
     if (knownSender && !knownSender.seen.isNew(eventCounter)) return { rejected: 'replayed' }
     const key = knownSender?.key ?? keyOf(sealed)
     if (!key) return { rejected: 'unknown_secret' }
-    const plain = decrypt(key, sealed)
-    if (!plain) return { rejected: 'not_authentic' }
-    if (Math.abs(now() - plain.readUIntBE(0, 6)) > MAX_AGE_MS) return { rejected: 'stale' }
+    const plaintext = decrypt(key, sealed)
+    if (!plaintext) return { rejected: 'not_authentic' }
+    if (Math.abs(now() - plaintext.readUIntBE(0, 6)) > MAX_AGE_MS) return { rejected: 'stale' }
     const sender = knownSender ?? addSender(senderName, key)
     if (!sender) return { rejected: 'too_many' }
     sender.seen.add(eventCounter)
     sender.lastAt = performance.now()
-    return assemble(sender, eventCounter, plain)
+    return assemble(sender, eventCounter, plaintext)
   }
 
   /**
@@ -156,8 +156,8 @@ export function createEventSeal(deps: {
   function keyOf(sealed: Buffer): Buffer | null {
     return secrets.deriveKey(
       'event',
-      sealed.subarray(SENDER_AT, COUNTER_AT),
-      sealed.toString('hex', 1, SENDER_AT),
+      sealed.subarray(SENDER_OFFSET, COUNTER_OFFSET),
+      sealed.toString('hex', 1, SENDER_OFFSET),
     )
   }
 
@@ -166,10 +166,10 @@ export function createEventSeal(deps: {
     const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(sealedHeader), { authTagLength: TAG_BYTES })
     decipher.setAAD(Buffer.concat([channel, sealedHeader]))
     decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
-    const plain = decipher.update(sealed.subarray(HEADER_BYTES, -TAG_BYTES))
+    const plaintext = decipher.update(sealed.subarray(HEADER_BYTES, -TAG_BYTES))
     try {
       decipher.final()
-      return plain
+      return plaintext
     } catch {
       return null
     }
@@ -177,8 +177,8 @@ export function createEventSeal(deps: {
 
   /** Adds a sender whose event was authenticated. Returns null if there are too many. */
   function addSender(name: string, key: Buffer): Sender | null {
-    const keptSince = performance.now() - SENDER_KEPT_MS
-    for (const [each, { lastAt }] of senders) if (lastAt < keptSince) senders.delete(each)
+    const oldestLastAt = performance.now() - SENDER_RETENTION_MS
+    for (const [each, { lastAt }] of senders) if (lastAt < oldestLastAt) senders.delete(each)
     if (senders.size >= MAX_SENDERS) return null
     const sender = { key, seen: new SeenCounters(), lastAt: 0, assembly: null }
     senders.set(name, sender)
@@ -187,10 +187,10 @@ export function createEventSeal(deps: {
 }
 
 /** Assembles an event from its authentic parts, which must arrive in sequence, with consecutive counters. */
-function assemble(sender: Sender, counter: number, plain: Buffer): OpenResult {
-  const index = plain.readUInt16BE(6)
-  const count = plain.readUInt16BE(8)
-  const text = plain.subarray(PART_HEADER_BYTES)
+function assemble(sender: Sender, counter: number, plaintext: Buffer): OpenResult {
+  const index = plaintext.readUInt16BE(6)
+  const count = plaintext.readUInt16BE(8)
+  const text = plaintext.subarray(PART_HEADER_BYTES)
   if (count === 1) return parse(text)
   if (index === 0) sender.assembly = { next: 0, counter, parts: [] }
   const { assembly } = sender
@@ -213,6 +213,6 @@ function parse(text: Buffer): OpenResult {
 
 function nonceOf(header: Buffer): Buffer {
   const nonce = Buffer.alloc(NONCE_BYTES)
-  header.copy(nonce, NONCE_BYTES - COUNTER_BYTES, COUNTER_AT, HEADER_BYTES)
+  header.copy(nonce, NONCE_BYTES - COUNTER_BYTES, COUNTER_OFFSET, HEADER_BYTES)
   return nonce
 }

@@ -120,7 +120,7 @@ async function applyLedger(db: Db, { entry: journaled }: EntryOf<'ledger'>): Pro
     .onConflict(conflict => conflict.column('cause').doNothing())
     .returning('id')
     .executeTakeFirst()
-  if (!inserted) return true // The backup has it already.
+  if (!inserted) return true // The backup has the entry already.
   await db
     .insertInto('balances')
     .values({ user_id: userId, balance: 0 })

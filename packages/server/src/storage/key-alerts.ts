@@ -50,8 +50,8 @@ export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertSto
       atomically(async tx => {
         const newUses: Use[] = []
         // Sorted, so that two nodes that write batches concurrently rarely deadlock.
-        const sorted = uses.toSorted((left, right) => (left.lineageId < right.lineageId ? -1 : 1))
-        for (const chunk of inChunks(sorted)) newUses.push(...(await storeUses(tx, chunk)))
+        const sortedUses = uses.toSorted((left, right) => (left.lineageId < right.lineageId ? -1 : 1))
+        for (const chunk of inChunks(sortedUses)) newUses.push(...(await storeUses(tx, chunk)))
         return newUses
       }),
     async prune(claimedBefore, seenBefore, batch) {
@@ -71,7 +71,7 @@ export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertSto
 
 /** Stores the networks of these uses. Returns the uses of keys that were used before, but only from other networks. */
 async function storeUses<Use extends NetworkUse>(tx: Db, uses: readonly Use[]): Promise<Use[]> {
-  const networksByLineage = await knownNetworks(tx, uses)
+  const networksByLineage = await readNetworks(tx, uses)
   const newUses: Use[] = []
   for (const use of uses) {
     const networks = networksByLineage.get(use.lineageId) ?? new Set()
@@ -83,7 +83,7 @@ async function storeUses<Use extends NetworkUse>(tx: Db, uses: readonly Use[]): 
   return newUses
 }
 
-async function knownNetworks(tx: Db, uses: readonly NetworkUse[]): Promise<Map<string, Set<string>>> {
+async function readNetworks(tx: Db, uses: readonly NetworkUse[]): Promise<Map<string, Set<string>>> {
   const networksByLineage = new Map<string, Set<string>>()
   const lineages = [...new Set(uses.map(({ lineageId }) => lineageId))]
   const rows = await tx

@@ -14,7 +14,7 @@ export async function listKeys(
   now: Instant,
   page: PageRequest,
 ): Promise<ApiKeyRow[]> {
-  const newestPage = status === 'active' ? await newestActive(db, userId, now, page) : null
+  const newestPage = status === 'active' ? await newestActivePage(db, userId, now, page) : null
   return newestPage ?? (await pageOf(userId, status, now, page).execute(db)).rows
 }
 
@@ -27,7 +27,7 @@ export async function listKeysByExternalId(
   { limit, after }: PageRequest,
 ): Promise<ApiKeyRow[]> {
   const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
-  const query = rowsOf(sql`user_id = ${userId} and external_id = ${externalId}
+  const query = selectKeys(sql`user_id = ${userId} and external_id = ${externalId}
     and ${hasStatus(status, now)} ${isAfterPosition} order by created_at desc, id desc limit ${limit + 1}`)
   return (await query.execute(db)).rows
 }
@@ -80,30 +80,32 @@ const hasExpiry = (userId: string) =>
  */
 function pageOf(userId: string, status: ApiKeyStatus | null, now: Instant, { limit, after }: PageRequest) {
   const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
-  const page = sql`order by created_at desc, id desc limit ${limit + 1}`
-  if (status === null) return rowsOf(sql`user_id = ${userId} ${isAfterPosition} ${page}`)
+  const orderAndLimit = sql`order by created_at desc, id desc limit ${limit + 1}`
+  if (status === null) return selectKeys(sql`user_id = ${userId} ${isAfterPosition} ${orderAndLimit}`)
   if (status === 'revoked')
-    return rowsOf(sql`user_id = ${userId} and revoked_at is not null ${isAfterPosition} ${page}`)
+    return selectKeys(sql`user_id = ${userId} and revoked_at is not null ${isAfterPosition} ${orderAndLimit}`)
   if (status === 'expired')
-    return rowsOf(sql`${hasExpiry(userId)} and expires_at + 0 <= ${now} ${isAfterPosition} ${page}`)
+    return selectKeys(
+      sql`${hasExpiry(userId)} and expires_at + 0 <= ${now} ${isAfterPosition} ${orderAndLimit}`,
+    )
   const olderWithoutIndex = after ? sql`and (created_at + 0, id) < (${after.at}, ${after.id})` : sql``
-  const pageWithoutIndex = sql`order by created_at + 0 desc, id desc limit ${limit + 1}`
+  const orderAndLimitWithoutIndex = sql`order by created_at + 0 desc, id desc limit ${limit + 1}`
   return sql<ApiKeyRow>`select * from (
-    select * from (${rowsOf(sql`${neverExpires(userId)} ${isAfterPosition} ${page}`)}) as endless
+    select * from (${selectKeys(sql`${neverExpires(userId)} ${isAfterPosition} ${orderAndLimit}`)}) as endless
     union all
-    select * from (${rowsOf(sql`${hasExpiry(userId)} and expires_at > ${now} ${olderWithoutIndex} ${pageWithoutIndex}`)}) as ending
-    ) as active ${page}`
+    select * from (${selectKeys(sql`${hasExpiry(userId)} and expires_at > ${now} ${olderWithoutIndex} ${orderAndLimitWithoutIndex}`)}) as ending
+    ) as active ${orderAndLimit}`
 }
 
-/** How many pages of keys with an expiry `newestActive` reads, to find one page of keys that have not expired. */
+/** How many pages of keys with an expiry `newestActivePage` reads, to find one page of keys that have not expired. */
 const PAGES_READ = 3
 
 /**
- * A page of active keys, which for an owner of very many keys avoids reading all that have an expiry: usually enough of
- * the newest have not expired. Returns null if the page may be incomplete: keys with an expiry were only considered if
- * they were created after `read_to`, the creation time of the oldest that was read.
+ * A page of active keys that reads only the newest keys with an expiry: an owner may have very many, and usually enough
+ * of the newest have not expired. Null if the page may be incomplete: active keys that were created before `read_to`,
+ * the creation time of the oldest key read, may belong on it.
  */
-async function newestActive(
+async function newestActivePage(
   db: Db,
   userId: string,
   now: Instant,
@@ -111,13 +113,13 @@ async function newestActive(
 ): Promise<ApiKeyRow[] | null> {
   const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
   const order = sql`order by created_at desc, id desc`
-  const rowsRead = PAGES_READ * (limit + 1)
+  const maxRowsRead = PAGES_READ * (limit + 1)
   const withExpiry = sql`${hasExpiry(userId)} ${isAfterPosition} ${order}`
   const { rows } = await sql<ApiKeyRow & { read_to: Instant | null }>`select active.*,
-    (select created_at from api_keys where ${withExpiry} limit 1 offset ${rowsRead - 1}) as read_to from (
-    select * from (${rowsOf(sql`${neverExpires(userId)} ${isAfterPosition} ${order} limit ${limit + 1}`)}) as endless
+    (select created_at from api_keys where ${withExpiry} limit 1 offset ${maxRowsRead - 1}) as read_to from (
+    select * from (${selectKeys(sql`${neverExpires(userId)} ${isAfterPosition} ${order} limit ${limit + 1}`)}) as endless
     union all
-    select * from (select * from (${rowsOf(sql`${withExpiry} limit ${rowsRead}`)}) as recent
+    select * from (select * from (${selectKeys(sql`${withExpiry} limit ${maxRowsRead}`)}) as recent
       where expires_at > ${now} ${order} limit ${limit + 1}) as ending
     ) as active ${order} limit ${limit + 1}`.execute(db)
   const readTo = rows[0]?.read_to
@@ -126,6 +128,6 @@ async function newestActive(
   return rows.length > limit && rows.every(row => row.created_at > readTo) ? rows : null
 }
 
-function rowsOf(condition: RawBuilder<unknown>): RawBuilder<ApiKeyRow> {
+function selectKeys(condition: RawBuilder<unknown>): RawBuilder<ApiKeyRow> {
   return sql<ApiKeyRow>`select * from api_keys where ${condition}`
 }

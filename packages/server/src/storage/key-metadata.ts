@@ -28,7 +28,7 @@ export async function pruneMetadata(
   endedBefore: Instant,
   batch: number,
 ): Promise<number> {
-  const ended = await db
+  const endedKeys = await db
     .selectFrom('api_keys')
     .select('id')
     .where('metadata_bytes', 'is not', null)
@@ -40,8 +40,8 @@ export async function pruneMetadata(
     )
     .limit(batch)
     .execute()
-  if (ended.length === 0) return 0
-  const ids = ended.map(({ id }) => id)
+  if (endedKeys.length === 0) return 0
+  const ids = endedKeys.map(({ id }) => id)
   return atomically(async tx => {
     await tx.updateTable('api_keys').set({ metadata_bytes: null }).where('id', 'in', ids).execute()
     return countOf(await tx.deleteFrom('key_metadata').where('key_id', 'in', ids).executeTakeFirst())

@@ -11,7 +11,7 @@ import { prefixEnd } from './user-search.ts'
 
 /** How rows are found: a condition that an index answers, the index's order, and a row's position in that order. */
 interface AccessPath {
-  /** An index hint, if the planner would choose another. */
+  /** The name of the index to use, if the planner would choose another. */
   index?: string
   where: RawBuilder<SqlBool>
   after(position: Position): RawBuilder<SqlBool>

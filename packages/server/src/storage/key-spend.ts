@@ -63,11 +63,11 @@ export async function spentOf(db: Db, lineageIds: readonly string[]): Promise<Ma
   return new Map(rows.map(row => [row.lineage_id, toSpent(row)]))
 }
 
-/** The sum of a period after the addition, which begins anew in a newer period. */
+/** The sum of a period after the addition; in a newer period it starts again from the amount. */
 function sumOf(period: 'day' | 'month', number: number, amount: MicroDollars) {
   const [name, spent] = [sql.ref(`key_spend.${period}`), sql.ref(`key_spend.${period}_spent`)]
-  const added = sql`cast(${amount} as bigint)`
-  return sql`case when ${name} < ${number} then ${added} when ${name} = ${number} then ${spent} + ${added} else ${spent} end`
+  const amountValue = sql`cast(${amount} as bigint)`
+  return sql`case when ${name} < ${number} then ${amountValue} when ${name} = ${number} then ${spent} + ${amountValue} else ${spent} end`
 }
 
 function newerPeriod(period: 'day' | 'month', number: number) {

@@ -11,7 +11,8 @@ import type { LedgerEntryRow } from './schema.ts'
  * Posts an entry. The balance is updated first, which locks its row until the commit. If the cause was used before, the
  * insert finds a conflict, and the amount is reverted.
  *
- * @returns null if the balance is too low or the cause was used; the period of a spend limit that would be exceeded
+ * @returns the posted entry; null if the balance is too low or the cause was used; the period of a spend limit that
+ * would be exceeded
  */
 export async function post(
   tx: Db,
@@ -40,7 +41,7 @@ export async function post(
   return null
 }
 
-/** Adds the amount and returns the new balance; null, and nothing changed, if it would be below zero. */
+/** Adds the amount and returns the new balance. Null if the balance would be below zero; then it is not changed. */
 async function changeBalance(tx: Db, userId: string, amount: number): Promise<number | null> {
   const row = await (amount < 0 ? deduct(tx, userId, amount) : credit(tx, userId, amount)).executeTakeFirst()
   return row?.balance ?? null

@@ -69,13 +69,13 @@ export function createLeaseStore({ db }: Pick<Statements, 'db'>): LeaseStore {
         .select('subject')
         .where('prunable_at', '<', now)
         .limit(batch)
-      const rows = db
+      const leaseDeletion = db
         .deleteFrom('limit_leases')
         .where('subject', 'in', prunableSubjects)
         .where('prunable_at', '<', now)
-      const removed = countOf(await rows.executeTakeFirst())
-      const holders = db.deleteFrom('limit_holders').where('until', '<', lapsedBefore)
-      return removed + countOf(await holders.executeTakeFirst())
+      const removed = countOf(await leaseDeletion.executeTakeFirst())
+      const holderDeletion = db.deleteFrom('limit_holders').where('until', '<', lapsedBefore)
+      return removed + countOf(await holderDeletion.executeTakeFirst())
     },
   }
 }

@@ -36,12 +36,15 @@ export function createLogoutNoticeStore({ db, atomically }: Statements): LogoutN
       return queuedCount
     },
     async isAnyDue(now) {
-      const due = db.selectFrom('logout_notices').select('session_id').where('next_attempt_at', '<=', now)
-      return (await due.limit(1).executeTakeFirst()) !== undefined
+      const dueNotice = db
+        .selectFrom('logout_notices')
+        .select('session_id')
+        .where('next_attempt_at', '<=', now)
+      return (await dueNotice.limit(1).executeTakeFirst()) !== undefined
     },
     lease: (now, leasedUntil, limit) =>
       atomically(async tx => {
-        const due = tx
+        const dueIds = tx
           .selectFrom('logout_notices')
           .select('session_id')
           .where('next_attempt_at', '<=', now)
@@ -50,7 +53,7 @@ export function createLogoutNoticeStore({ db, atomically }: Statements): LogoutN
         const rows = await tx
           .updateTable('logout_notices')
           .set({ next_attempt_at: leasedUntil })
-          .where('session_id', 'in', due)
+          .where('session_id', 'in', dueIds)
           .where('next_attempt_at', '<=', now)
           .returningAll()
           .execute()

@@ -36,18 +36,19 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
     },
     async lease(now, leasedUntil, limit, nodeId = null) {
       const lease = { now, leasedUntil, nodeId }
-      const expiring = await leaseSelected(WITH_EXPIRY, limit, lease)
-      const capacity = limit - expiring.length
+      const expiringMessages = await leaseSelected(WITH_EXPIRY, limit, lease)
+      const capacity = limit - expiringMessages.length
       return capacity === 0
-        ? expiring
-        : [...expiring, ...(await leaseSelected(WITHOUT_EXPIRY, capacity, lease))]
+        ? expiringMessages
+        : [...expiringMessages, ...(await leaseSelected(WITHOUT_EXPIRY, capacity, lease))]
     },
     settle: (id, leasedUntil, { state, at, error }) =>
       updateLeased(id, leasedUntil, {
         state,
         settled_at: at,
         last_error: error,
-        // A failed mail may be queued again, except a sign-in mail, whose secrets are erased.
+        // The content of a failed mail is kept, so that the mail can be queued again; not that of a sign-in mail, which
+        // has secrets.
         sealed_content:
           state === 'sent'
             ? null

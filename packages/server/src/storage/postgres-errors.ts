@@ -55,7 +55,7 @@ export function isConnectionError(error: unknown): boolean {
 }
 
 /** Whether the connection was closed, so that a read may be repeated at once; after a timeout it may not. */
-export function isConnectionGone(error: unknown): boolean {
+export function isConnectionClosed(error: unknown): boolean {
   if (error instanceof KeywayError) return false
   return isConnectionError(error) && !/timeout/i.test((error as Error).message)
 }

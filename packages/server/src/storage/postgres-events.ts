@@ -25,7 +25,7 @@ const NOTIFY_EACH_NOW = `with asynchronous as materialized (select set_config('s
   select pg_notify(channel, payload) from asynchronous, unnest($1::text[], $2::text[]) as each (channel, payload)`
 const NO_LISTEN =
   'This database has no LISTEN, by which nodes exchange events. Let Redis or Valkey carry the events: KEYWAY_EVENTS_URL=redis://redis.example.com:6379'
-/** The header of the previous minor version's notifications, `<id>:<index>:<count>:`, for a single part. */
+/** The header `<id>:<index>:<count>:` of the previous minor version's notifications, if the event has a single part. */
 const UNSEALED_HEADER = /^[0-9a-f-]{36}:0:1:/
 const UNSEALED_HEADER_LENGTH = 41
 
@@ -73,9 +73,9 @@ export function createPostgresEvents(
     expectUnsealed(isListed) {
       if (isListed === receivesUnsealed) return
       receivesUnsealed = isListed
-      const current = client
+      const listeningClient = client
       const statement = `${isListed ? 'listen' : 'unlisten'} ${UNSEALED_CHANNEL}`
-      current?.query(statement).catch(error => replaceConnection(current, error))
+      listeningClient?.query(statement).catch(error => replaceConnection(listeningClient, error))
     },
     async start() {
       if (url) await Promise.all([connect(url), time.synchronize()])
@@ -96,7 +96,7 @@ export function createPostgresEvents(
     }),
   }
 
-  /** One statement that publishes all these events; inside a transaction, when that commits. */
+  /** The statement that publishes all these events; in a transaction, they are published by its commit. */
   function notification(events: readonly (Event | TestEvent)[]) {
     const parts = events.flatMap(event => seal.seal(event)).map(part => part.toString('base64url'))
     const hints = receivesUnsealed ? hintsAmong(events as readonly Event[]) : []
@@ -144,8 +144,8 @@ export function createPostgresEvents(
   }
 
   /**
-   * Sealed once for all target nodes, and published by one statement, so that all receive it in the same order relative
-   * to other events.
+   * Like `notification`, for some nodes. The event is sealed once, and published to all of them by one statement, so
+   * that they receive it in the same order relative to other events.
    */
   function notificationTo(event: Event | TestEvent, to: readonly string[]) {
     const parts = seal.seal(event).map(part => part.toString('base64url'))

@@ -3,7 +3,7 @@ import type { ReadInBatches } from './engine.ts'
 import type { Connections } from './postgres-connections.ts'
 import { toStorageError } from './postgres-errors.ts'
 
-const BATCH = 1000
+const ROWS_PER_BATCH = 1000
 
 export async function snapshotOf<Outcome>(
   connections: Connections,
@@ -25,7 +25,7 @@ export async function snapshotOf<Outcome>(
 async function* batches(client: pg.PoolClient, sql: string): AsyncIterable<Record<string, unknown>[]> {
   await client.query(`declare reading no scroll cursor for ${sql}`)
   for (;;) {
-    const { rows } = await client.query(`fetch ${BATCH} from reading`)
+    const { rows } = await client.query(`fetch ${ROWS_PER_BATCH} from reading`)
     if (rows.length === 0) break
     yield rows
   }

@@ -91,9 +91,9 @@ async function attemptOnce<Outcome>(
     isOpen = false
     await beginResult
     isCommitting = true
-    const committed = await commit(client, carrier, events)
+    const commitResult = await commit(client, carrier, events)
     // An aborted transaction answers COMMIT with ROLLBACK, without an error.
-    if (committed.command !== 'COMMIT') throw new Error('the transaction had failed before its commit')
+    if (commitResult.command !== 'COMMIT') throw new Error('the transaction had failed before its commit')
     release()
     return { outcome, events }
   } catch (thrown) {
@@ -115,9 +115,9 @@ async function commit(
   events: Event[],
 ): Promise<pg.QueryResult> {
   const notification = events.length > 0 ? carrier.notification?.(events) : undefined
-  const notified = notification && runStatement(client, notification.sql, notification.parameters)
-  const [committed] = await Promise.all([client.query('commit'), notified])
-  return committed
+  const notifyResult = notification && runStatement(client, notification.sql, notification.parameters)
+  const [commitResult] = await Promise.all([client.query('commit'), notifyResult])
+  return commitResult
 }
 
 /** Rolls back. Returns false if the connection is broken. */

@@ -9,7 +9,7 @@ import { createBatchLoader } from './postgres-batch-loader.ts'
 import { connectionOptions, createConnections, runStatement, withConnection } from './postgres-connections.ts'
 import {
   describeError,
-  isConnectionGone,
+  isConnectionClosed,
   isRetryable,
   toStartError,
   toStorageError,
@@ -64,19 +64,19 @@ export async function openPostgres(
       createQueryCompiler: () => new PostgresQueryCompiler(),
       createIntrospector: db => new PostgresIntrospector(db),
     },
-    connection: { execute: (sql, parameters) => retrying(isRead(sql), () => execute(sql, parameters)) },
+    connection: { execute: (sql, parameters) => withRetries(isRead(sql), () => execute(sql, parameters)) },
     events,
     transaction: createTransactions(connections, events, log),
     runExclusive: createKeyedMutex(),
-    lookUp(what, key) {
-      let load = batchLoaders.get(what)
+    lookUp(definition, key) {
+      let load = batchLoaders.get(definition)
       if (!load) {
         const query = (config: pg.QueryConfig) =>
-          retrying(true, () =>
+          withRetries(true, () =>
             withConnection(connections, 'read', async client => (await client.query(config)).rows),
           )
-        load = createBatchLoader(what.select({ indexedBy }), what.column, query, statementNames)
-        batchLoaders.set(what, load)
+        load = createBatchLoader(definition.select({ indexedBy }), definition.column, query, statementNames)
+        batchLoaders.set(definition, load)
       }
       return load(key)
     },
@@ -111,12 +111,12 @@ export async function openPostgres(
     async readClock() {
       const queryTime = () =>
         execute(`select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`, [])
-      const { rows } = await retrying(true, queryTime)
+      const { rows } = await withRetries(true, queryTime)
       return (rows[0] as { now: number }).now
     },
     async standbys() {
       // An ordinary role sees that there are standbys, but not their state.
-      const { rows } = await retrying(true, () =>
+      const { rows } = await withRetries(true, () =>
         execute(
           `select count(*) as count, coalesce(current_setting('synchronous_standby_names', true), '') <> ''
             and current_setting('synchronous_commit', true) not in ('off', 'local') as "isSynchronous"
@@ -147,12 +147,12 @@ export async function openPostgres(
  * A single statement is its own transaction, so it is retried after serialization failures and deadlocks. A read is
  * also retried if the connection was closed already, as all are after a restart of the server.
  */
-export async function retrying<Outcome>(isRead: boolean, work: () => Promise<Outcome>): Promise<Outcome> {
+export async function withRetries<Outcome>(isRead: boolean, work: () => Promise<Outcome>): Promise<Outcome> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work()
     } catch (error) {
-      const mayRetry = isRetryable(error) || (isRead && isConnectionGone(error))
+      const mayRetry = isRetryable(error) || (isRead && isConnectionClosed(error))
       if (attempt > 3 || !mayRetry) throw toStorageError(error)
     }
   }

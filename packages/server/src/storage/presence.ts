@@ -35,14 +35,14 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
       }),
     record: (nodeId, added, removedIds) =>
       atomically(async tx => {
-        const joined: PresenceRow[] = []
-        const left: PresenceRow[] = []
-        for (const chunk of inChunks(added)) joined.push(...(await insertOrUpdate(tx, chunk)))
+        const insertedRows: PresenceRow[] = []
+        const removedRows: PresenceRow[] = []
+        for (const chunk of inChunks(added)) insertedRows.push(...(await insertOrUpdate(tx, chunk)))
         for (const chunk of inChunks(removedIds)) {
           const deletion = tx.deleteFrom('connections').where('node_id', '=', nodeId).where('id', 'in', chunk)
-          left.push(...(await deletion.returningAll().execute()).map(toPresence))
+          removedRows.push(...(await deletion.returningAll().execute()).map(toPresence))
         }
-        return { joined, left }
+        return { joined: insertedRows, left: removedRows }
       }),
     async listOf(userId, seenSince) {
       const rows = await db
@@ -114,14 +114,14 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
           .where('seen_at', '<', notSeenSince)
           .executeTakeFirst(),
       )
-      const orphans = db
+      const orphanIds = db
         .selectFrom('connections')
         .select('id')
         .where('node_id', 'not in', db.selectFrom('nodes').select('id'))
         .limit(batch)
       const connections = await db
         .deleteFrom('connections')
-        .where('id', 'in', orphans)
+        .where('id', 'in', orphanIds)
         .returningAll()
         .execute()
       const orphanedLocations = db
@@ -142,7 +142,10 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
   }
 }
 
-/** Returns the rows that were inserted. A connection whose row exists has renewed its token with another key. */
+/**
+ * Inserts connections, and returns those that had no row. A connection has a row already if it renewed its token with
+ * another key, or moved here from another node.
+ */
 async function insertOrUpdate(tx: Db, rows: readonly PresenceRow[]): Promise<PresenceRow[]> {
   const inserted = await tx
     .insertInto('connections')

@@ -62,24 +62,24 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
       receiver.stop()
       disconnect(connections)
     },
-    health: () => ({ listening, lagMs: listening ? lagMs : undefined, ...counts() }),
+    health: () => ({ listening, lagMs: listening ? lagMs : undefined, ...eventCounts() }),
   }
 
-  function counts() {
+  function eventCounts() {
     return { received: receiver.received, rejected: receiver.rejected }
   }
 
   function connect(): Connections {
     const publisher = makeClient(url)
     const subscriber = makeClient(url)
-    const connected = { publisher, subscriber, isSubscribed: false }
+    const newConnections = { publisher, subscriber, isSubscribed: false }
     publisher.on('error', () => {}) // the next test event detects it
     publisher.on('ready', () => void sendTestEvent())
     subscriber.on('error', error => noteOutage(error))
-    // The first `ready` is emitted before SUBSCRIBE was sent; one after a reconnection, when the client has subscribed
-    // again.
+    // The first `ready` is emitted before SUBSCRIBE is sent; each later one, after a reconnection, once the client has
+    // subscribed again.
     subscriber.on('ready', () => {
-      if (receivesUnsealed) updateUnsealedSubscription(connected)
+      if (receivesUnsealed) updateUnsealedSubscription(newConnections)
       void sendTestEvent()
     })
     publisher.connect().catch(() => {})
@@ -87,13 +87,13 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
       .connect()
       .then(() => subscriber.subscribe(SEALED_CHANNEL, receiver.receive, true))
       .then(() => {
-        connected.isSubscribed = true
-        updateUnsealedSubscription(connected)
-        return subscribeOwnChannel(connected)
+        newConnections.isSubscribed = true
+        updateUnsealedSubscription(newConnections)
+        return subscribeOwnChannel(newConnections)
       })
       .then(sendTestEvent)
       .catch(() => {})
-    return connected
+    return newConnections
   }
 
   /** Subscribes to this node's channel. After each reconnection the client repeats its subscriptions by itself. */

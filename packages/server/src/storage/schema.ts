@@ -126,7 +126,7 @@ export interface UserRow {
   deleted_at: Instant | null
   /** When the deletion that the owner requested is due. */
   deletes_at: Instant | null
-  /** The operator's own id for the person, of an imported account. */
+  /** The operator's own id for the person, if the account was imported. */
   external_id: string | null
   /** 1 for an imported account before its first sign-in. */
   awaits_onboarding: Flag | null
@@ -436,7 +436,7 @@ export interface AuthorizationCodeRow {
 
 export interface SigningKeyRow {
   id: string
-  /** 1, 2, 3 …; unique, so that only one of two keys that are inserted concurrently as the first is accepted. */
+  /** 1, 2, 3 …; unique, so that of two first keys inserted concurrently only one is accepted. */
   sequence: number
   public_key: string
   sealed_seed: string
@@ -448,7 +448,10 @@ export interface SigningKeyRow {
 export interface AlgorithmKeyRow {
   id: string
   alg: Exclude<SigningAlg, 'EdDSA'>
-  /** 1, 2, 3 … for each algorithm; unique, for the same reason as in `signing_keys`. */
+  /**
+   * 1, 2, 3 … for each algorithm; unique per algorithm, so that of two first keys inserted concurrently only one is
+   * accepted.
+   */
   sequence: number
   public_key: string
   sealed_private_key: string

@@ -19,9 +19,9 @@ export function createSecurityEventStore({
     async list(userId, { limit, after }, { types, keyId } = {}) {
       const isFiltered = types !== undefined && keyId !== undefined
       const userCondition = sql`user_id = ${userId} ${after ? sql`and ${olderThan('at', after)}` : sql``}`
-      const newestFirst = sql`order by at desc, id desc limit ${rowsToRead(limit, isFiltered)}`
+      const orderAndLimit = sql`order by at desc, id desc limit ${rowsToRead(limit, isFiltered)}`
       const rowsOf = (condition: RawBuilder<unknown>) =>
-        sql`select * from security_events where ${userCondition} ${condition} ${newestFirst}`
+        sql`select * from security_events where ${userCondition} ${condition} ${orderAndLimit}`
       const query =
         keyId !== undefined
           ? rowsOf(sql`and key_id = ${keyId}`)
@@ -29,7 +29,7 @@ export function createSecurityEventStore({
             ? sql`select * from (${sql.join(
                 types.map(type => sql`select * from (${rowsOf(sql`and type = ${type}`)}) as one`),
                 sql` union all `,
-              )}) as found ${newestFirst}`
+              )}) as found ${orderAndLimit}`
             : rowsOf(sql``)
       const rows = types?.length === 0 ? [] : (await sql<SecurityEventRow>`${query}`.execute(db)).rows
       return filteredSlice(

@@ -5,7 +5,7 @@ import { countOf, type Statements } from './statements.ts'
 
 /*
  * Accepted sends of a bucket are numbered 1, 2, 3 … Whether a window allows another send is therefore decided by
- * reading one row, that of the send `limit` numbers back, and never by counting rows.
+ * reading one row, that of the `limit`-th last send, and never by counting rows.
  */
 
 /** The look-ups by their limits: one for each configured list of limits (for addresses, networks and sites). */
@@ -24,12 +24,12 @@ function historyLookUp(limits: readonly number[]): LookUp {
   const list = limits.join()
   let lookUp = lookUps.get(list)
   if (!lookUp) {
-    // Safe to interpolate: integers from the settings, validated at startup.
-    const times = [...new Set(limits)].map(
+    // The limits are safe to interpolate: they are integers from the settings, validated at startup.
+    const timeColumns = [...new Set(limits)].map(
       limit =>
         `(select s.sent_at from sends s where s.bucket = b.bucket and s.number = b.count - ${limit - 1}) as at_${limit}`,
     )
-    const text = `select ${times.join(', ')}, b.bucket from send_buckets b`
+    const text = `select ${timeColumns.join(', ')}, b.bucket from send_buckets b`
     lookUp = { select: () => text, column: 'b.bucket' }
     lookUps.set(list, lookUp)
   }
@@ -41,7 +41,7 @@ export async function lockSendBuckets(db: Db, buckets: readonly string[]): Promi
   const names = [...new Set(buckets)].sort()
   // All callers lock rows in the order of their names, so that sends cannot deadlock. The update changes nothing; it
   // locks the existing rows without a second statement.
-  const locked = await db
+  const lockedRows = await db
     .insertInto('send_buckets')
     .values(names.map(bucket => ({ bucket, count: 0 })))
     .onConflict(conflict =>
@@ -49,7 +49,7 @@ export async function lockSendBuckets(db: Db, buckets: readonly string[]): Promi
     )
     .returning(['bucket', 'count'])
     .execute()
-  return new Map(locked.map(row => [row.bucket, row.count]))
+  return new Map(lockedRows.map(row => [row.bucket, row.count]))
 }
 
 export async function clampFutureSends(db: Db, buckets: readonly string[], now: Instant): Promise<void> {
@@ -63,11 +63,11 @@ export async function clampFutureSends(db: Db, buckets: readonly string[], now: 
 
 export async function sendHistories(
   db: Db,
-  locked: ReadonlyMap<string, number>,
+  counts: ReadonlyMap<string, number>,
   limits: ReadonlyMap<string, readonly number[]>,
 ): Promise<SendHistory[]> {
   const requests = [...limits].map(([bucket, nths]) => {
-    const count = locked.get(bucket) ?? 0
+    const count = counts.get(bucket) ?? 0
     return { bucket, numbers: new Map(nths.map(nth => [nth, count - nth + 1])) }
   })
   const rows = await db
@@ -81,14 +81,14 @@ export async function sendHistories(
       ),
     )
     .execute()
-  const times = new Map(rows.map(row => [sendName(row.bucket, row.number), row.sent_at]))
+  const times = new Map(rows.map(row => [sendKey(row.bucket, row.number), row.sent_at]))
   return requests.map(({ bucket, numbers }) => ({
     bucket,
-    nthLast: new Map([...numbers].map(([nth, number]) => [nth, times.get(sendName(bucket, number)) ?? null])),
+    nthLast: new Map([...numbers].map(([nth, number]) => [nth, times.get(sendKey(bucket, number)) ?? null])),
   }))
 }
 
-function sendName(bucket: string, number: number): string {
+function sendKey(bucket: string, number: number): string {
   return `${number} ${bucket}`
 }
 
@@ -131,14 +131,14 @@ export async function forgetSends(db: Db, buckets: readonly string[]): Promise<v
 }
 
 export async function pruneSends(db: Db, before: Instant, batch: number): Promise<number> {
-  const old = await db
+  const oldSends = await db
     .selectFrom('sends')
     .select(['bucket', 'number'])
     .where('sent_at', '<', before)
     .limit(batch)
     .execute()
   let removed = 0
-  for (const { bucket, number } of old) {
+  for (const { bucket, number } of oldSends) {
     const sends = db.deleteFrom('sends').where('bucket', '=', bucket).where('number', '=', number)
     removed += countOf(await sends.where('sent_at', '<', before).executeTakeFirst())
   }
@@ -148,7 +148,7 @@ export async function pruneSends(db: Db, before: Instant, batch: number): Promis
 
 /** Deletes buckets without sends, unless `count` shows that a send was recorded after the query. */
 async function pruneBuckets(db: Db, batch: number): Promise<void> {
-  const empty = await db
+  const emptyBuckets = await db
     .selectFrom('send_buckets')
     .selectAll()
     .where(eb =>
@@ -161,7 +161,7 @@ async function pruneBuckets(db: Db, batch: number): Promise<void> {
     .orderBy('bucket')
     .limit(batch)
     .execute()
-  for (const { bucket, count } of empty) {
+  for (const { bucket, count } of emptyBuckets) {
     await db.deleteFrom('send_buckets').where('bucket', '=', bucket).where('count', '=', count).execute()
   }
 }

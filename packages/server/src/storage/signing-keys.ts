@@ -39,12 +39,12 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
         .execute()
     },
     async prune(retiredBefore) {
-      const pruned = await Promise.all(
+      const deletions = await Promise.all(
         (['signing_keys', 'algorithm_keys'] as const).map(table =>
           db.deleteFrom(table).where('retires_at', '<', retiredBefore).executeTakeFirst(),
         ),
       )
-      return pruned.reduce((sum, result) => sum + countOf(result), 0)
+      return deletions.reduce((sum, result) => sum + countOf(result), 0)
     },
   }
 }

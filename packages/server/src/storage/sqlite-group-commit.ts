@@ -4,7 +4,7 @@ import type { EngineTransaction } from './engine.ts'
 import { toSqliteValues } from './sqlite-values.ts'
 import { BatchAborted, type Writer } from './sqlite-writer-client.ts'
 
-const MAX_BATCH = 256
+const MAX_BATCH_TRANSACTIONS = 256
 /** Maximum age of a batch when it is committed, so that new transactions cannot delay its commit indefinitely. */
 const MAX_BATCH_MS = 20
 
@@ -38,7 +38,7 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
   let batchStartedAt = 0
   /** Whether a transaction of the current batch executed a statement: otherwise there is nothing to commit. */
   let batchHasStatements = false
-  let finished: FinishedTransaction[] = []
+  let finishedTransactions: FinishedTransaction[] = []
 
   return {
     get commits() {
@@ -50,7 +50,7 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
     transaction(work) {
       if (isClosed) return Promise.reject(unavailable(new Error('the database is closed')))
       return new Promise((resolve, reject) => {
-        queue.push(() => runOne(work, resolve, reject))
+        queue.push(() => runTransaction(work, resolve, reject))
         runningDrain ??= drain()
       })
     },
@@ -63,18 +63,20 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
   async function drain(): Promise<void> {
     for (let next = queue.shift(); next; next = queue.shift()) {
       await next()
-      const isFull = finished.length >= MAX_BATCH || performance.now() - batchStartedAt >= MAX_BATCH_MS
+      const isFull =
+        finishedTransactions.length >= MAX_BATCH_TRANSACTIONS ||
+        performance.now() - batchStartedAt >= MAX_BATCH_MS
       if (queue.length === 0 || isFull) await commitBatch()
     }
     runningDrain = null
   }
 
-  async function runOne<Outcome>(
+  async function runTransaction<Outcome>(
     work: (tx: EngineTransaction) => Promise<Outcome>,
     resolve: (outcome: Outcome) => void,
     reject: (error: unknown) => void,
   ): Promise<void> {
-    if (finished.length === 0) batchStartedAt = performance.now()
+    if (finishedTransactions.length === 0) batchStartedAt = performance.now()
     const batch = batchNumber
     const events: Event[] = []
     let hasSavepoint = false
@@ -99,7 +101,7 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
       const outcome = await work(tx)
       isOpen = false
       if (hasSavepoint) writer.post({ kind: 'release', batch })
-      finished.push({ resolve: () => resolve(outcome), reject, events })
+      finishedTransactions.push({ resolve: () => resolve(outcome), reject, events })
     } catch (error) {
       isOpen = false
       if (error instanceof BatchAborted) {
@@ -113,20 +115,20 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
 
   /** Rejects all transactions of the batch, which the writer has rolled back. */
   function rejectBatch(cause: unknown): void {
-    const rolledBack = finished
+    const transactions = finishedTransactions
     startBatch()
-    for (const transaction of rolledBack) transaction.reject(unavailable(cause))
+    for (const transaction of transactions) transaction.reject(unavailable(cause))
   }
 
   function startBatch(): void {
-    finished = []
+    finishedTransactions = []
     batchHasStatements = false
     batchNumber++
   }
 
   async function commitBatch(): Promise<void> {
     const batch = batchNumber
-    const transactions = finished
+    const transactions = finishedTransactions
     const needsCommit = batchHasStatements
     startBatch()
     try {

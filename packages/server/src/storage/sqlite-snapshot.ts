@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { ReadInBatches } from './engine.ts'
 
-const BATCH = 1000
+const ROWS_PER_BATCH = 1000
 
 /** Reads in one transaction: in WAL mode it sees a snapshot as of its first read, and blocks no writer. */
 export async function snapshotOf<Outcome>(
@@ -21,7 +21,7 @@ async function* batches(database: DatabaseSync, sql: string): AsyncIterable<Reco
   let batch: Record<string, unknown>[] = []
   for (const row of database.prepare(sql).iterate()) {
     batch.push({ ...row })
-    if (batch.length < BATCH) continue
+    if (batch.length < ROWS_PER_BATCH) continue
     yield batch
     batch = []
   }

@@ -30,7 +30,7 @@ const FATAL_CODES = new Set([5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26])
 /** Maximum number of cached prepared statements. */
 const MAX_STATEMENTS = 500
 
-// Diagnostic reports must not contain the environment, and so every secret setting. Each thread has its own option.
+// Diagnostic reports must not contain the environment, since secret settings are in it. Each thread has its own option.
 process.report.excludeEnv = true
 
 const { file } = workerData as { file: string }
@@ -41,7 +41,7 @@ const statementsBySql = new Map<string, StatementSync>()
 
 let responses: WriterResponse[] = []
 let openBatch = 0
-let aborted: { batch: number; message: string; code: number } | null = null
+let abortedBatch: { batch: number; message: string; code: number } | null = null
 
 port.on('message', (requests: WriterRequest[]) => {
   for (const request of requests) handle(request)
@@ -57,8 +57,8 @@ function handle(request: WriterRequest): void {
     respond({ kind: 'done', id: request.id, rows: [], changes: 0 })
     return
   }
-  if (aborted?.batch === request.batch) {
-    if ('id' in request) respond({ ...aborted, kind: 'aborted', id: request.id })
+  if (abortedBatch?.batch === request.batch) {
+    if ('id' in request) respond({ ...abortedBatch, kind: 'aborted', id: request.id })
     return
   }
   try {
@@ -113,7 +113,7 @@ function handleError(
     respond({ kind: 'failed', id: request.id, message, code })
     return
   }
-  aborted = { batch: request.batch, message, code }
+  abortedBatch = { batch: request.batch, message, code }
   if (database.isTransaction) {
     try {
       database.exec('rollback')

@@ -66,8 +66,8 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     transaction: work => group.transaction(work),
     // No mutex: transactions are serialized anyway and share commits.
     runExclusive: (_rows, work) => work(),
-    async lookUp(what, key) {
-      return reader.findFirst(what, key)
+    async lookUp(definition, key) {
+      return reader.findFirst(definition, key)
     },
     binaryCollation: 'collate binary',
     indexedBy,
@@ -121,7 +121,7 @@ function isRead(sql: string): boolean {
 }
 
 interface Reader extends Connection {
-  findFirst(what: LookUp, key: string): unknown
+  findFirst(definition: LookUp, key: string): unknown
   close(): void
 }
 
@@ -149,14 +149,17 @@ function openReader(file: string): Reader {
   }
   return {
     async execute(sql, parameters): Promise<Result> {
-      return convertingErrors(() => ({ rows: prepare(sql)(toSqliteValues(parameters)), changes: 0 }))
+      return convertReadErrors(() => ({ rows: prepare(sql)(toSqliteValues(parameters)), changes: 0 }))
     },
-    findFirst(what, key) {
-      return convertingErrors(() => {
-        let lookUp = lookUps.get(what)
+    findFirst(definition, key) {
+      return convertReadErrors(() => {
+        let lookUp = lookUps.get(definition)
         if (!lookUp) {
-          lookUp = prepareQuery(database, `${what.select({ indexedBy })} where ${what.column} = ?`)
-          lookUps.set(what, lookUp)
+          lookUp = prepareQuery(
+            database,
+            `${definition.select({ indexedBy })} where ${definition.column} = ?`,
+          )
+          lookUps.set(definition, lookUp)
         }
         return lookUp([key])[0]
       })
@@ -170,7 +173,7 @@ type Query = (parameters: SqliteValue[]) => Record<string, unknown>[]
 /**
  * Prepares a query that reads rows as arrays, and converts them to objects here, which is not slower. A row that Node
  * builds as an object leaves 72 bytes in the old generation; at ten thousand exchanges a second that causes a full
- * collection, with a pause of 20 ms, every few seconds.
+ * garbage collection, with a pause of 20 ms, every few seconds.
  */
 function prepareQuery(database: DatabaseSync, sql: string): Query {
   const statement = database.prepare(sql)
@@ -188,7 +191,7 @@ function toRow(names: readonly string[], values: readonly SqliteValue[]): Record
   return row
 }
 
-function convertingErrors<Value>(read: () => Value): Value {
+function convertReadErrors<Value>(read: () => Value): Value {
   try {
     return read()
   } catch (error) {

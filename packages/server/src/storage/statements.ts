@@ -5,7 +5,7 @@ export interface Statements {
   db: Db
   /** Runs several statements in the current transaction, or in a new one. */
   atomically<Outcome>(work: (db: Db) => Promise<Outcome>): Promise<Outcome>
-  lookUp(what: LookUp, key: string): Promise<unknown>
+  lookUp(definition: LookUp, key: string): Promise<unknown>
   /** See `Engine.binaryCollation`. */
   binaryCollation: string
   /** See `Engine.hasIndex`. */
@@ -15,7 +15,7 @@ export interface Statements {
 }
 
 export function toList(text: string): string[] {
-  // Parsing is skipped for the empty list, which most keys have in both columns.
+  // Parsing is skipped for the empty list, which most keys have as their scopes and as their networks.
   return text === '[]' ? [] : (JSON.parse(text) as string[])
 }
 

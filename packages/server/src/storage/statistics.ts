@@ -8,9 +8,11 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
   return {
     async add(rows) {
       // All nodes add in the order of the primary key, so that nodes that add to the same rows do not deadlock.
-      const sorted = [...rows].sort(byPrimaryKey)
-      for (const chunk of inChunks(sorted.filter(({ name }) => !isGauge(name)))) await addTotals(db, chunk)
-      for (const chunk of inChunks(sorted.filter(({ name }) => isGauge(name)))) await raiseGauges(db, chunk)
+      const sortedRows = [...rows].sort(byPrimaryKey)
+      for (const chunk of inChunks(sortedRows.filter(({ name }) => !isGauge(name))))
+        await addTotals(db, chunk)
+      for (const chunk of inChunks(sortedRows.filter(({ name }) => isGauge(name))))
+        await raiseGauges(db, chunk)
     },
     read: (unit, from, to) =>
       db

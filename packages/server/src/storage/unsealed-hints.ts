@@ -37,10 +37,10 @@ export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHint
     receive(text) {
       const hint = parse(text)
       if (!hint) return null
-      const name = JSON.stringify(hint)
-      if (pendingHints.has(name)) return true
+      const key = JSON.stringify(hint)
+      if (pendingHints.has(key)) return true
       if (pendingHints.size >= MAX_HINTS) return false
-      pendingHints.set(name, hint)
+      pendingHints.set(key, hint)
       timer ??= setTimeout(deliverPending, DELIVERY_INTERVAL_MS).unref()
       return true
     },

@@ -38,9 +38,9 @@ export function createUsageStore({ db }: Statements): UsageStore {
     },
     async add(rows) {
       // All nodes add in the order of the primary key, so that nodes that add to the same rows do not deadlock.
-      const sorted = [...rows].sort(byPrimaryKey)
-      for (const chunk of inChunks(sorted)) await addCounts(db, chunk.map(toCounts))
-      for (const chunk of inChunks(sorted.flatMap(toRefusals))) await addRefusals(db, chunk)
+      const sortedRows = [...rows].sort(byPrimaryKey)
+      for (const chunk of inChunks(sortedRows)) await addCounts(db, chunk.map(toCounts))
+      for (const chunk of inChunks(sortedRows.flatMap(toRefusals))) await addRefusals(db, chunk)
     },
     async read({ userId, keyId }, unit, from, to) {
       const bucketsIn = (table: Table) =>

@@ -22,12 +22,13 @@ export async function searchUsers(
   const { db } = statements
   const { by, status, role } = search
   const binaryCollation = sql.raw(statements.binaryCollation)
-  // Addresses and keys have only these characters, so another text matches nothing; not every engine accepts such text.
+  // Addresses and keys have only these characters, so any other text matches nothing, and not every engine accepts it
+  // as a parameter.
   if (by && !/^[!-~]*$/.test(Object.values(by)[0]!)) return { rows: [], next: null }
   if (by && 'keyPrefixBeginning' in by)
     return ownersOfKeys(db, binaryCollation, by.keyPrefixBeginning, search, page)
   const addressPart = by && 'addressBeginning' in by ? by.addressBeginning : ''
-  if (isPart(addressPart) && (await statements.hasIndex?.(ADDRESS_PARTS_INDEX)))
+  if (mayBeInnerPart(addressPart) && (await statements.hasIndex?.(ADDRESS_PARTS_INDEX)))
     return searchAddressParts(statements, addressPart, search, page)
   // Whether rows must be filtered after they were read, because there is no index for the filters.
   const isFiltered = status === 'active' || (by !== undefined && (status !== undefined || role !== undefined))
@@ -50,7 +51,7 @@ export async function searchUsers(
  * Whether the text may be in the middle of an address. A text with an `@` begins with a complete local part, so a
  * prefix search finds it.
  */
-function isPart(text: string): boolean {
+function mayBeInnerPart(text: string): boolean {
   return text.length >= MIN_PART_LENGTH && !text.includes('@')
 }
 
@@ -93,7 +94,9 @@ function byTime(
     order by created_at ${direction}, id ${direction} limit ${limit}`
 }
 
-/** Finds people by a prefix of their keys, sorted by the keys. A person with several such keys is once on a page. */
+/**
+ * Finds people by a prefix of their keys, sorted by the keys. A person with several such keys appears once on a page.
+ */
 async function ownersOfKeys(
   db: Db,
   binaryCollation: RawBuilder<unknown>,
@@ -111,13 +114,13 @@ async function ownersOfKeys(
   const owners = [...new Set(rows.map(({ user_id }) => user_id))].slice(0, limit)
   const userRows =
     owners.length > 0 ? await db.selectFrom('users').selectAll().where('id', 'in', owners).execute() : []
-  const byId = new Map(userRows.map(row => [row.id, toUser(row)!]))
+  const usersById = new Map(userRows.map(row => [row.id, toUser(row)!]))
   const shownIds = new Set(owners)
   const firstNotShown = rows.findIndex(({ user_id }) => !shownIds.has(user_id))
   const lastShown = firstNotShown < 0 ? rows.at(-1) : rows[firstNotShown - 1]
   const isLastPage = firstNotShown < 0 && rows.length < MAX_KEYS
   return {
-    rows: owners.map(id => byId.get(id)!).filter(user => matchesFilters(user, search)),
+    rows: owners.map(id => usersById.get(id)!).filter(user => matchesFilters(user, search)),
     next: isLastPage || !lastShown ? null : { at: lastShown.created_at, id: lastShown.id },
   }
 }

@@ -9,7 +9,7 @@ import type { Db } from './engine.ts'
 import { newestFirst } from './paging.ts'
 import type { WebhookDeliveryRow } from './schema.ts'
 import type { Statements } from './statements.ts'
-import { toDelivery } from './webhook-queue.ts'
+import { toDeliveryRow } from './webhook-queue.ts'
 
 type WebhookLog = Omit<
   WebhookDeliveryStore,
@@ -49,7 +49,7 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
           .returning(['id', 'webhook_id', 'subject', 'last_sequence'])
           .executeTakeFirstOrThrow()
         const row: WebhookDeliveryRow = {
-          ...toDelivery(queue, queue.last_sequence, event),
+          ...toDeliveryRow(queue, queue.last_sequence, event),
           id,
           state: 'failed',
           settled_at: event.at,
@@ -166,16 +166,16 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
 
     drop: (webhookId, count, at) =>
       atomically(async tx => {
-        const droppedAgentEvents = await dropOldest(tx, webhookId, count, at, `${DROPPED_FIRST_PREFIX}%`)
-        const remaining = count - droppedAgentEvents
-        const droppedOthers = remaining > 0 ? await dropOldest(tx, webhookId, remaining, at, '%') : 0
-        const dropped = droppedAgentEvents + droppedOthers
+        const agentEventCount = await dropOldest(tx, webhookId, count, at, `${DROPPED_FIRST_PREFIX}%`)
+        const remaining = count - agentEventCount
+        const otherCount = remaining > 0 ? await dropOldest(tx, webhookId, remaining, at, '%') : 0
+        const droppedCount = agentEventCount + otherCount
         await tx
           .updateTable('webhooks')
-          .set(eb => ({ dropped: eb('dropped', '+', dropped) }))
+          .set(eb => ({ dropped: eb('dropped', '+', droppedCount) }))
           .where('id', '=', webhookId)
           .execute()
-        return dropped
+        return droppedCount
       }),
   }
 }
@@ -187,7 +187,7 @@ async function dropOldest(
   at: Instant,
   typePattern: string,
 ): Promise<number> {
-  const oldest = tx
+  const oldestIds = tx
     .selectFrom('webhook_deliveries')
     .select('id')
     .where('webhook_id', '=', webhookId)
@@ -199,7 +199,7 @@ async function dropOldest(
   const dropped = await tx
     .updateTable('webhook_deliveries')
     .set({ state: 'dropped', settled_at: at })
-    .where('id', 'in', oldest)
+    .where('id', 'in', oldestIds)
     .where('state', '=', 'waiting')
     .executeTakeFirst()
   return Number(dropped.numUpdatedRows)

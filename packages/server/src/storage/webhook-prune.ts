@@ -25,8 +25,13 @@ export async function pruneWebhooks(
     .select('id')
     .where('settled_at', '<', settledBefore)
     .limit(batch)
-  const old = await tx.deleteFrom('webhook_deliveries').where('id', 'in', settledIds).executeTakeFirst()
-  return countOf(old) + (await pruneQueues(tx, now, batch)) + (await pruneRemovedEndpoints(tx, batch))
+  const oldDeliveries = await tx
+    .deleteFrom('webhook_deliveries')
+    .where('id', 'in', settledIds)
+    .executeTakeFirst()
+  return (
+    countOf(oldDeliveries) + (await pruneQueues(tx, now, batch)) + (await pruneRemovedEndpoints(tx, batch))
+  )
 }
 
 /** Removes queues of subjects without further events, unless one of their events may be sent again. */
@@ -118,7 +123,7 @@ export async function pruneSurplus(tx: Db, maxLogged: number, now: Instant): Pro
   return mayRemain
 }
 
-/** Removes those of these queues whose agents have ended and have no event in the log. */
+/** Removes those of the given queues whose agent has ended and has no event left in the log. */
 async function pruneEndedQueues(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
   await tx
     .deleteFrom('webhook_queues')

@@ -103,13 +103,13 @@ interface NewDelivery {
 }
 
 async function write(db: Db, deliveries: readonly NewDelivery[]): Promise<void> {
-  const bySubject = new Map<string, NewDelivery[]>()
+  const deliveriesByQueue = new Map<string, NewDelivery[]>()
   for (const each of deliveries) {
     const key = `${each.webhookId} ${subjectText(each.event.subject)}`
-    bySubject.set(key, [...(bySubject.get(key) ?? []), each])
+    deliveriesByQueue.set(key, [...(deliveriesByQueue.get(key) ?? []), each])
   }
   // Sorted, so that two transactions lock subjects in the same order and cannot deadlock.
-  const groups = [...bySubject].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
+  const groups = [...deliveriesByQueue].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
   for (const chunk of inChunks(groups)) {
     const numberedRows = await assignNumbers(db, chunk)
     for (const rows of inChunks(numberedRows))
@@ -121,7 +121,7 @@ async function write(db: Db, deliveries: readonly NewDelivery[]): Promise<void> 
 async function assignNumbers(db: Db, groups: readonly NewDelivery[][]): Promise<WebhookDeliveryRow[]> {
   const queues = await db
     .insertInto('webhook_queues')
-    .values(groups.map(toQueue))
+    .values(groups.map(toQueueRow))
     .onConflict(conflict =>
       conflict.columns(['webhook_id', 'subject']).doUpdateSet(eb => ({
         last_sequence: sql<number>`webhook_queues.last_sequence + excluded.last_sequence`,
@@ -131,16 +131,16 @@ async function assignNumbers(db: Db, groups: readonly NewDelivery[][]): Promise<
     )
     .returning(['id', 'webhook_id', 'subject', 'last_sequence'])
     .execute()
-  const byKey = new Map(queues.map(queue => [`${queue.webhook_id} ${queue.subject}`, queue]))
+  const queuesByKey = new Map(queues.map(queue => [`${queue.webhook_id} ${queue.subject}`, queue]))
   return groups.flatMap(group => {
     const first = group[0]!
-    const queue = byKey.get(`${first.webhookId} ${subjectText(first.event.subject)}`)!
-    const before = queue.last_sequence - group.length
-    return group.map(({ event }, index) => toDelivery(queue, before + index + 1, event))
+    const queue = queuesByKey.get(`${first.webhookId} ${subjectText(first.event.subject)}`)!
+    const numberBefore = queue.last_sequence - group.length
+    return group.map(({ event }, index) => toDeliveryRow(queue, numberBefore + index + 1, event))
   })
 }
 
-function toQueue(group: readonly NewDelivery[]) {
+function toQueueRow(group: readonly NewDelivery[]) {
   const { webhookId, event } = group.at(-1)!
   return {
     id: newId(event.at),
@@ -154,7 +154,7 @@ function toQueue(group: readonly NewDelivery[]) {
   }
 }
 
-export function toDelivery(
+export function toDeliveryRow(
   { id, webhook_id, subject }: { id: string; webhook_id: string; subject: string },
   sequence: number,
   { type, at, data }: WebhookEvent,

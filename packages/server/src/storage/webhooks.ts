@@ -93,11 +93,11 @@ export function createWebhookStore({ db, atomically }: Statements): WebhookStore
         .execute()
     },
     async removeSecret(webhookId, id) {
-      const removed = db
+      const deletion = db
         .deleteFrom('webhook_secrets')
         .where('id', '=', id)
         .where('webhook_id', '=', webhookId)
-      return countOf(await removed.executeTakeFirst()) > 0
+      return countOf(await deletion.executeTakeFirst()) > 0
     },
   }
 

@@ -23,7 +23,7 @@ export function createWriteSemaphore({
   timeoutMs: number
 }): WriteSemaphore {
   let freePermits = permits
-  const waiting = new Set<() => void>()
+  const waiters = new Set<() => void>()
 
   return {
     acquire() {
@@ -31,23 +31,23 @@ export function createWriteSemaphore({
         freePermits--
         return Promise.resolve()
       }
-      if (waiting.size >= maxWaiting)
+      if (waiters.size >= maxWaiting)
         return Promise.reject(unavailable(new Error('too many writers wait for a database connection')))
       return new Promise((resolve, reject) => {
         const admit = () => {
           clearTimeout(timer)
-          waiting.delete(admit)
+          waiters.delete(admit)
           resolve()
         }
         const timer = setTimeout(() => {
-          waiting.delete(admit)
+          waiters.delete(admit)
           reject(unavailable(new Error('no database connection became free for a writer in time')))
         }, timeoutMs)
-        waiting.add(admit)
+        waiters.add(admit)
       })
     },
     release() {
-      const [next] = waiting
+      const [next] = waiters
       if (next) next()
       else freePermits++
     },

@@ -25,8 +25,8 @@ export function createWrongCodeStore({ db }: Statements): WrongCodeStore {
       await db.insertInto('wrong_codes').values(toRow(wrong)).execute()
     },
     async exists(id) {
-      const found = db.selectFrom('wrong_codes').select('id').where('id', '=', id)
-      return (await found.executeTakeFirst()) !== undefined
+      const query = db.selectFrom('wrong_codes').select('id').where('id', '=', id)
+      return (await query.executeTakeFirst()) !== undefined
     },
     async forgive(linkId) {
       await db.deleteFrom('wrong_codes').where('link_id', '=', linkId).execute()

@@ -80,8 +80,8 @@ export const BROKEN: Broken[] = [
     edits: [
       { find: '    registry.add(connection)\n', put: '' },
       {
-        find: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n',
-        put: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n    registry.add(connection)\n',
+        find: 'await keyStatuses.loadFor(connection, connection.keyId, nodesNotified)\n',
+        put: 'await keyStatuses.loadFor(connection, connection.keyId, nodesNotified)\n    registry.add(connection)\n',
       },
     ],
     shownBy: /was open .* ms after its end/,

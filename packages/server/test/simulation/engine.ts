@@ -2,7 +2,7 @@ import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 import type { Log } from '../../src/log.ts'
 import type { Engine, LookUp } from '../../src/storage/engine.ts'
 import { createKeyedMutex } from '../../src/storage/keyed-mutex.ts'
-import { retrying } from '../../src/storage/postgres.ts'
+import { withRetries } from '../../src/storage/postgres.ts'
 import { createConnections, runStatement, withConnection } from '../../src/storage/postgres-connections.ts'
 import { createTransactions } from '../../src/storage/postgres-transactions.ts'
 import type { SimulatedCarrier } from './carrier.ts'
@@ -33,7 +33,7 @@ export function createEngine(deps: {
       runStatement(client, sql, parameters),
     )
   const execute = (sql: string, parameters: readonly unknown[]) =>
-    retrying(isRead(sql), () => once(sql, parameters))
+    withRetries(isRead(sql), () => once(sql, parameters))
   const indexedBy = (index: string) => `indexed by ${index}`
   const absent = () => {
     throw new Error('not part of the simulation')
