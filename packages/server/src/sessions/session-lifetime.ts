@@ -10,10 +10,10 @@ export interface SessionLifetimes {
 
 /** Whether the session is neither ended nor expired at `now`. */
 export function isLive(session: Session, lifetimes: SessionLifetimes, now: Instant): boolean {
-  return session.endedAt === null && now < idleEnd(session, lifetimes)
+  return session.endedAt === null && now < expiryIfUnused(session, lifetimes)
 }
 
 /** When the session expires unless it is used again: at its idle or its absolute limit, whichever is earlier. */
-export function idleEnd(session: Session, lifetimes: SessionLifetimes): Instant {
+export function expiryIfUnused(session: Session, lifetimes: SessionLifetimes): Instant {
   return Math.min(session.expiresAt, session.lastUsedAt + lifetimes.refreshIdleSeconds * 1000)
 }

@@ -17,7 +17,7 @@ import { createRefresh, invalidRefreshToken } from './refresh.ts'
 import { pageCookie, refreshToken, SESSION_SECRET_BYTES } from './refresh-token.ts'
 import type { AppGrant, Session, SessionKind, SignedIn, SignInKind } from './session.ts'
 import { createSessionEnd, type SessionEnding } from './session-end.ts'
-import { idleEnd, type SessionLifetimes } from './session-lifetime.ts'
+import { expiryIfUnused, type SessionLifetimes } from './session-lifetime.ts'
 
 /**
  * Maximum number of live sessions of one person; opening one more ends the oldest. People have tens at most, but an app
@@ -194,7 +194,7 @@ export function createSessions(deps: SessionDeps): Sessions {
     return {
       refreshToken: refreshToken(session.id, session.counter, secretOf(session)),
       // Rounded up, so that a response some milliseconds after the commit still shows the configured lifetime.
-      refreshExpiresIn: Math.max(0, Math.ceil((idleEnd(session, lifetimes) - clock.now()) / 1000)),
+      refreshExpiresIn: Math.max(0, Math.ceil((expiryIfUnused(session, lifetimes) - clock.now()) / 1000)),
     }
   }
 

@@ -13,7 +13,7 @@ import { notFound } from './problem.ts'
 /** Maximum number of consents on the page; the API lists all of them. */
 const CONSENT_ROWS = 100
 
-/** /account/apps: the consents of a person, and withdrawing them. */
+/** /account/apps: the apps with access to the account and those that may charge it, with forms to withdraw either. */
 export function accountAppPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account/apps', c => renderApps(kit, c))
   app.post('/account/apps/:app/withdraw', async c => {

@@ -91,13 +91,13 @@ export function addressCard(
   change: EmailChange | null,
   token: string,
   refused: RefusedAccountForm | null,
-  typed: string,
+  typedEmail: string,
 ): Html {
   const { addressChange } = texts
   if (change) return pendingChange(change, token)
   const problem = refused?.problem
   return html`<section class="card" id="address"><h2>${addressChange.title}</h2><p class="quiet" id="new-email-hint">${addressChange.hint}</p>
-<form method="post" action="/account/email" class="inline">${formToken(token)}<div class="field"><label for="new_email">${addressChange.label}</label><input id="new_email" name="new_email" type="email" autocomplete="email" required value="${refused?.newEmail ?? typed}"${fieldState('new_email', problem, 'new-email-hint')}>${fieldProblem('new_email', problem)}</div><button class="second">${addressChange.submit}</button></form></section>`
+<form method="post" action="/account/email" class="inline">${formToken(token)}<div class="field"><label for="new_email">${addressChange.label}</label><input id="new_email" name="new_email" type="email" autocomplete="email" required value="${refused?.newEmail ?? typedEmail}"${fieldState('new_email', problem, 'new-email-hint')}>${fieldProblem('new_email', problem)}</div><button class="second">${addressChange.submit}</button></form></section>`
 }
 
 function pendingChange(change: EmailChange, token: string): Html {
@@ -114,7 +114,7 @@ function pendingChange(change: EmailChange, token: string): Html {
 /** The page of a mailed link. A GET confirms nothing: mail scanners open links, and must not confirm a change. */
 async function renderConfirmation(kit: PageKit, c: PageContext, token: string): Promise<Response> {
   const { user } = kit.requireSession(c)
-  // The script had removed the token from the address bar, and the page was reloaded.
+  // script.js removes the token from the address bar, so a reload of the page has none.
   if (token === '') return c.redirect('/account', 303)
   const { addressChange } = texts
   const found = await kit.emailChanges.inspect(user.id, token)
@@ -137,7 +137,7 @@ async function confirm(kit: PageKit, c: PageContext): Promise<Response> {
     const outcome = await kit.emailChanges.confirm(user.id, token, kit.callerOf(c.req.raw, c.env))
     if (outcome.is === 'awaits') return c.redirect('/account#address', 303)
     if (requestingSession === session.id) return c.redirect('/account?done=email_changed', 303)
-    // If this session was not the one that requested the change, it has ended.
+    // The confirmation ended all sessions but the one that requested the change, so this one has ended.
     kit.cookies.clearSession(c)
     return c.redirect('/sign-in?done=email_changed', 303)
   } catch (error) {
@@ -190,18 +190,18 @@ async function endedByDeletion(kit: PageKit, { id }: User): Promise<Html> {
     kit.consents.list(id, page),
     kit.accounts.get(id),
   ])
-  const charging = authorizations.filter(({ revokedAt }) => revokedAt === null)
+  const chargingApps = authorizations.filter(({ revokedAt }) => revokedAt === null)
   const numbers: [string, number][] = [
     [deletion.activeKeys, active],
     [agents.title, connections.length],
     [sessions.title, openSessions.rows.length],
     [apps.account.title, consents.rows.length],
-    [account.charging, charging.length],
+    [account.charging, chargingApps.length],
   ]
   const rows = numbers
     .filter(([, count]) => count > 0)
     .map(([label, count]) => [label, formatBoundedCount(count)] as const)
-  const hasApps = consents.rows.length > 0 || charging.length > 0
+  const hasApps = consents.rows.length > 0 || chargingApps.length > 0
   const noAppsNote = hasApps ? '' : html`<p class="quiet">${account.appsNone}</p>`
   return html`<h2>${deletion.goes}</h2>${factList([
     ...rows,

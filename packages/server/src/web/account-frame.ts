@@ -4,7 +4,7 @@ import { type Html, pageHead } from './layout.ts'
 
 export type AccountSection = '/account' | `/account/${'balance' | 'usage' | 'apps' | 'events'}`
 
-/** The layout of the account's pages: links to all of them next to the content of this one. */
+/** The layout of the account's pages: links to all of them next to the content of the current one. */
 export function accountFrame(
   current: AccountSection,
   head: { title: string; lead: Html | string },

@@ -58,10 +58,10 @@ async function renderAccount(
   const { account } = texts
   const { user } = kit.requireSession(c)
   const change = await kit.emailChanges.pending(user.id)
-  const typed = c.req.query('new_email') ?? ''
+  const typedEmail = c.req.query('new_email') ?? ''
   const token = kit.forms.token(c)
   const body = html`<section class="card"><h2>${account.profile}</h2>${profile(user, token)}</section>
-${addressCard(change, token, refused, typed)}
+${addressCard(change, token, refused, typedEmail)}
 <section class="card spread"><div><h2>${account.export}</h2><p class="quiet">${account.exportLead}</p></div><a class="button second" href="/account/export" download>${account.exportSubmit}</a></section>
 ${deletionCard(user, token)}`
   const options = {

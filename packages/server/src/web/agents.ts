@@ -24,8 +24,8 @@ export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
     const { user } = kit.requireSession(c)
     kit.forms.read(c)
     const id = parseId(c.req.param('id'))
-    const found = id && (await kit.agents.disconnect(user.id, id))
-    return c.redirect(`/agents?done=${found ? 'disconnected' : 'gone'}`, 303)
+    const isDisconnected = id && (await kit.agents.disconnect(user.id, id))
+    return c.redirect(`/agents?done=${isDisconnected ? 'disconnected' : 'gone'}`, 303)
   })
   app.post('/agents/:id/test', async c => {
     const { user } = kit.requireSession(c)
@@ -53,10 +53,10 @@ async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response>
 
 async function renderAgents(kit: PageKit, c: PageContext, greeted?: GreetedConnection): Promise<Response> {
   const agents = await connectionsOf(kit, c)
-  const events = `/agents/events?seen=${stateTag(listState(agents))}`
+  const eventsUrl = `/agents/events?seen=${stateTag(listState(agents))}`
   const body = html`${pageHead(texts.agents.title, texts.agents.lead)}
 <p class="unseen" role="status" data-announce></p>
-<section class="card flush" id="agents" data-stream="${events}" data-lost="${texts.live.reconnecting}">${await agentList(kit, c, agents, kit.forms.token(c), greeted)}</section>`
+<section class="card flush" id="agents" data-stream="${eventsUrl}" data-lost="${texts.live.reconnecting}">${await agentList(kit, c, agents, kit.forms.token(c), greeted)}</section>`
   return kit.render(c, { title: texts.agents.title, current: '/agents', formAt: '/agents' }, body)
 }
 
@@ -81,7 +81,7 @@ async function agentList(
   return html`<ul class="list">${agents.map(agent => agentRow(agent, token, now, greeted))}</ul>`
 }
 
-/** The text in place of an empty list; it leads to the person's active keys, or to creating the first one. */
+/** What is shown instead of an empty list: a link to the person's keys, or to the form that creates one. */
 async function noAgents(kit: PageKit, c: PageContext): Promise<Html> {
   const { agents, keys, live } = texts
   const { user } = kit.requireSession(c)

@@ -46,7 +46,7 @@ const STYLE_FILES = [
 
 const ADMIN_STYLE = 'style/admin.css'
 
-/** The files that pages load, read once. */
+/** Reads the files that pages load. */
 export function loadAssets(brand: Brand): Assets {
   const { light } = brand.accent
   const favicon = brand.favicon ?? (brand.logo && isMark(brand.logo) ? brand.logo : null)
@@ -79,7 +79,7 @@ function styleOf(brand: Brand, files: readonly string[]): string {
   return [accentStyle(brand), ...files.map(readStyle)].join('\n')
 }
 
-/** The accent colours as custom properties; base.css defines all others. */
+/** The accent colours as custom properties; base.css defines all other properties. */
 function accentStyle({ accent: { light, dark } }: Brand): string {
   const names = { accent: 'accent', hover: 'accent-hover', ink: 'accent-ink', soft: 'accent-soft' } as const
   const rules = Object.entries(names).map(
@@ -89,7 +89,9 @@ function accentStyle({ accent: { light, dark } }: Brand): string {
   return `:root {${rules.join('')}}`
 }
 
-/** An SVG opened by itself is a document, which under this policy runs and loads nothing. */
+/**
+ * The CSP of images. An SVG that is opened directly is a document, which may run and load nothing under this policy.
+ */
 const IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 export function serveAssets<E extends Env>(app: Hono<E>, assets: Assets): void {
@@ -119,7 +121,7 @@ export function serveAssets<E extends Env>(app: Hono<E>, assets: Assets): void {
   }
 }
 
-/** The file without indentation and comment lines, which are a third of it. */
+/** Reads a file without indentation and comment lines, which make up a third of it. */
 function readCompact(name: string): string {
   const lines = readOwnFile(`packages/server/src/web/${name}`).toString().split('\n')
   return lines
@@ -128,7 +130,7 @@ function readCompact(name: string): string {
     .join('\n')
 }
 
-/** A style sheet, additionally without insignificant spaces and line ends, as our formatter writes them. */
+/** Reads a style sheet, additionally without the spaces and line ends that the formatter inserts. */
 function readStyle(name: string): string {
   return readCompact(name)
     .replace(/^([\w-]+): /gm, '$1:')

@@ -10,7 +10,7 @@ import type { PendingRequest } from './pending-requests.ts'
 import { allowRedirectTo } from './security-headers.ts'
 import { pathOfRequest } from './waiting-request.ts'
 
-/** Maximum length of the query to which a POST is redirected; servers refuse longer ones. */
+/** Maximum length of the query of the GET to which a POST is redirected; many servers refuse longer ones. */
 const MAX_QUERY_LENGTH = 8000
 
 type ValidRequest = Extract<CheckedRequest, { request: unknown }>
@@ -18,11 +18,11 @@ type ValidRequest = Extract<CheckedRequest, { request: unknown }>
 /** GET /oauth/authorize: RFC 6749 section 3.1, OpenID Connect Core section 3.1.2. */
 export async function authorize(kit: PageKit, c: PageContext): Promise<Response> {
   const { begin } = await kit.authorizations()
-  const checked = await begin(new URL(c.req.url).searchParams, networkOf(kit, c))
-  if (!('request' in checked)) return renderRefusal(kit, c, checked)
-  const { params, pushedId } = checked
+  const checkedRequest = await begin(new URL(c.req.url).searchParams, networkOf(kit, c))
+  if (!('request' in checkedRequest)) return renderRefusal(kit, c, checkedRequest)
+  const { params, pushedId } = checkedRequest
   const pending = { id: '', at: kit.clock.now(), params, pushedId }
-  return answer(kit, c, checked, pending)
+  return answer(kit, c, checkedRequest, pending)
 }
 
 /** POST /oauth/authorize. Redirects to a GET: browsers send no cookies with a POST of another site (SameSite=Lax). */
@@ -38,31 +38,34 @@ export async function continueRequest(kit: PageKit, c: PageContext): Promise<Res
   const pending = kit.pendingRequests.find(c, c.req.query('request'))
   if (!pending) return renderGone(kit, c)
   const { resume } = await kit.authorizations()
-  const checked = await resume(pending.params, pending.pushedId, networkOf(kit, c))
-  return 'request' in checked ? answer(kit, c, checked, pending) : renderRefusal(kit, c, checked)
+  const checkedRequest = await resume(pending.params, pending.pushedId, networkOf(kit, c))
+  return 'request' in checkedRequest
+    ? answer(kit, c, checkedRequest, pending)
+    : renderRefusal(kit, c, checkedRequest)
 }
 
 /** Answers the request, or asks for what it requires first: a sign-in or a consent. */
 async function answer(
   kit: PageKit,
   c: PageContext,
-  checked: ValidRequest,
-  found: PendingRequest,
+  checkedRequest: ValidRequest,
+  pending: PendingRequest,
 ): Promise<Response> {
-  const { request } = checked
+  const { request } = checkedRequest
   const signedIn = c.get('signedIn')
   const authorizations = await kit.authorizations()
-  const decision = await authorizations.decide({ ...checked, firstSentAt: found.at }, signedIn)
+  const decision = await authorizations.decide({ ...checkedRequest, firstSentAt: pending.at }, signedIn)
   if ('refusal' in decision) {
-    forgetRequest(kit, c, found)
+    forgetRequest(kit, c, pending)
     return renderRefusal(kit, c, { ...request, ...decision })
   }
-  if (decision.needs === 'nothing') return answerWithCode(kit, c, checked, found, signedIn!, null)
-  const pending = found.id === '' ? kit.pendingRequests.add(c, found) : found
-  kit.cookies.rememberDestination(c, pathOfRequest(pending.id))
+  if (decision.needs === 'nothing') return answerWithCode(kit, c, checkedRequest, pending, signedIn!, null)
+  const storedRequest = pending.id === '' ? kit.pendingRequests.add(c, pending) : pending
+  kit.cookies.rememberDestination(c, pathOfRequest(storedRequest.id))
   if (decision.needs === 'sign_in') return c.redirect(signedIn ? '/sign-in?again=1' : '/sign-in', 303)
   allowRedirectTo(c, request.redirectUri)
-  return renderConsent(kit, c, { request, pending, scopes: decision.scopes, signedIn: signedIn! })
+  const { scopes } = decision
+  return renderConsent(kit, c, { request, pending: storedRequest, scopes, signedIn: signedIn! })
 }
 
 /** POST /oauth/consent: the person's answer. */
@@ -72,31 +75,31 @@ export async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = c.get('signedIn')
   if (!pending) return renderGone(kit, c)
   const authorizations = await kit.authorizations()
-  const checked = await authorizations.resume(pending.params, pending.pushedId, networkOf(kit, c))
-  if (!('request' in checked)) return renderRefusal(kit, c, checked)
+  const checkedRequest = await authorizations.resume(pending.params, pending.pushedId, networkOf(kit, c))
+  if (!('request' in checkedRequest)) return renderRefusal(kit, c, checkedRequest)
   // The answer must come from the person to whom the page was shown.
-  if (!signedIn || form.get('user') !== signedIn.user.id) return answer(kit, c, checked, pending)
-  const decision = await authorizations.decide({ ...checked, firstSentAt: pending.at }, signedIn)
-  if (!('needs' in decision) || decision.needs !== 'consent') return answer(kit, c, checked, pending)
+  if (!signedIn || form.get('user') !== signedIn.user.id) return answer(kit, c, checkedRequest, pending)
+  const decision = await authorizations.decide({ ...checkedRequest, firstSentAt: pending.at }, signedIn)
+  if (!('needs' in decision) || decision.needs !== 'consent') return answer(kit, c, checkedRequest, pending)
   if (form.get('decision') === 'allow')
-    return answerWithCode(kit, c, checked, pending, signedIn, decision.scopes)
+    return answerWithCode(kit, c, checkedRequest, pending, signedIn, decision.scopes)
   forgetRequest(kit, c, pending)
   const refusal = { error: 'access_denied', description: 'The person did not allow it.' }
-  return c.redirect(authorizations.refuse(checked.request, refusal), 303)
+  return c.redirect(authorizations.refuse(checkedRequest.request, refusal), 303)
 }
 
 async function answerWithCode(
   kit: PageKit,
   c: PageContext,
-  checked: ValidRequest,
+  checkedRequest: ValidRequest,
   pending: PendingRequest,
   signedIn: SignedIn,
-  consented: readonly string[] | null,
+  consentedScopes: readonly string[] | null,
 ): Promise<Response> {
   const caller = kit.callerOf(c.req.raw, c.env)
-  const datedRequest = { ...checked, firstSentAt: pending.at }
+  const datedRequest = { ...checkedRequest, firstSentAt: pending.at }
   const { issue } = await kit.authorizations()
-  const location = await issue(datedRequest, signedIn, consented, caller)
+  const location = await issue(datedRequest, signedIn, consentedScopes, caller)
   forgetRequest(kit, c, pending)
   return location === null ? renderGone(kit, c) : c.redirect(location, 303)
 }
@@ -111,9 +114,7 @@ function forgetRequest(kit: PageKit, c: PageContext, { id }: PendingRequest): vo
   if (kit.cookies.destination(c) === pathOfRequest(id)) kit.cookies.takeDestination(c)
 }
 
-/**
- * Sends the error to the app by a redirect, or shows it: without a valid redirect URI, or if the app may not get one.
- */
+/** Redirects to the app with the error, or shows it if there is no valid redirect URI or redirects are not allowed. */
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<CheckedRequest, ValidRequest>) {
   if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
   const { refuse, mayRedirectTo } = await kit.authorizations()

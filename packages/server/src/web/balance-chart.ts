@@ -15,18 +15,18 @@ export function balanceChart(days: readonly DayBalance[]): Html {
   const balances = days.map(({ balance }) => balance)
   const highest = Math.max(...balances)
   const summary = summaryOf(balances)
-  const changed = days.filter(({ change }) => change !== 0).toReversed()
+  const daysWithChange = days.filter(({ change }) => change !== 0).toReversed()
   return html`<figure class="usage"><svg viewBox="0 0 ${days.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none"><path class="level" d="${raw(levelPath(balances, highest))}"/></svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 ${
-  changed.length === 0
+  daysWithChange.length === 0
     ? ''
     : html`<details><summary>${texts.usage.asTable}</summary><table class="ledger"><thead><tr><th scope="col">${columns.day}</th><th scope="col" class="amount">${columns.change}</th><th scope="col" class="amount">${columns.balance}</th></tr></thead><tbody>
-${changed.map(each => html`<tr><th scope="row">${day(each.start)}</th><td class="amount">${dollars(each.change, 'change')}</td><td class="amount">${dollars(each.balance)}</td></tr>`)}
+${daysWithChange.map(each => html`<tr><th scope="row">${day(each.start)}</th><td class="amount">${dollars(each.change, 'change')}</td><td class="amount">${dollars(each.balance)}</td></tr>`)}
 </tbody></table></details>`
 }`
 }
 
-/** A text description; it names the extremes unless they are the first and the last balance. */
+/** The chart in words. It names the lowest and the highest balance unless they are the first and the last. */
 function summaryOf(balances: readonly MicroDollars[]): string {
   const { summary, change, same } = texts.balanceHistory
   const [from, to] = [balances[0] ?? 0, balances.at(-1) ?? 0]
@@ -37,7 +37,7 @@ function summaryOf(balances: readonly MicroDollars[]): string {
   return summary({ ...ends, lowest: dollars(lowest), highest: dollars(highest) })
 }
 
-/** Balances as heights; any balance above zero is at least one unit high. */
+/** An SVG path with a column for each balance; one for a balance above zero is at least one unit high. */
 function levelPath(balances: readonly MicroDollars[], highest: MicroDollars): string {
   return balances
     .map((balance, at) => {

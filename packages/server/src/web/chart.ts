@@ -2,19 +2,19 @@ import { html, raw } from 'hono/html'
 import type { Html } from './layout.ts'
 
 /** SVG units: the width of a bucket, the width of its bar, and the height of the highest bar. */
-const STEP = 10
-const BAR = 8
+const BUCKET_WIDTH = 10
+const BAR_WIDTH = 8
 const HEIGHT = 60
 
 export interface Series {
   /** A CSS class with the colour: `uses`, `denied` or `level`, which is drawn without gaps. */
   kind: 'uses' | 'denied' | 'level'
-  /** One value for each bucket; null: unknown. */
+  /** One value for each bucket; null if it is unknown. */
   values: readonly (number | null)[]
 }
 
 export interface Chart {
-  /** Unique on the page. */
+  /** An id that is unique on the page. */
   id: string
   title: string
   /** The main number, such as the total of the period, and a note on it. */
@@ -22,7 +22,7 @@ export interface Chart {
   note: string
   /** A description for readers who do not see the chart. */
   description: string
-  /** Stacked in this order. */
+  /** The first one is at the bottom of the stack. */
   series: readonly Series[]
   /** Labels below the first and the last bucket. */
   from: string
@@ -34,7 +34,7 @@ export function chart({ id, title, figure, note, description, series, from, to }
   const count = series[0]?.values.length ?? 0
   const highest = Math.max(...Array.from({ length: count }, (_, at) => sumAt(series, at)))
   return html`<figure class="chart"><figcaption><h2>${title}</h2><p class="figure">${figure}</p><p class="quiet">${note}</p></figcaption>
-<svg viewBox="0 0 ${count * STEP} ${HEIGHT}" role="img" aria-labelledby="${id}-title ${id}-desc" preserveAspectRatio="none"><title id="${id}-title">${title}</title><desc id="${id}-desc">${description}</desc>${series.map((each, index) => html`<path class="${each.kind}" d="${raw(pathOf(series, index, highest))}"/>`)}</svg>
+<svg viewBox="0 0 ${count * BUCKET_WIDTH} ${HEIGHT}" role="img" aria-labelledby="${id}-title ${id}-desc" preserveAspectRatio="none"><title id="${id}-title">${title}</title><desc id="${id}-desc">${description}</desc>${series.map((each, index) => html`<path class="${each.kind}" d="${raw(pathOf(series, index, highest))}"/>`)}</svg>
 <p class="axis" aria-hidden="true"><span>${from}</span><span>${to}</span></p></figure>`
 }
 
@@ -42,16 +42,18 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** All bars of a series as one path, which is short. Any number above 0 is at least one unit high. */
+/** All bars of a series as one SVG path, which is short. The bar of a number above 0 is at least one unit high. */
 function pathOf(series: readonly Series[], index: number, highest: number): string {
   const { kind, values } = series[index]!
-  const width = kind === 'level' ? STEP : BAR
+  const width = kind === 'level' ? BUCKET_WIDTH : BAR_WIDTH
   return values
     .map((value, at) => {
       const height = heightOf(value, highest)
       if (height === 0) return ''
-      const below = series.slice(0, index).reduce((sum, each) => sum + heightOf(each.values[at]!, highest), 0)
-      return `M${at * STEP} ${Math.max(0, HEIGHT - below - height)}h${width}v${height}h-${width}z`
+      const bottom = series
+        .slice(0, index)
+        .reduce((sum, each) => sum + heightOf(each.values[at]!, highest), 0)
+      return `M${at * BUCKET_WIDTH} ${Math.max(0, HEIGHT - bottom - height)}h${width}v${height}h-${width}z`
     })
     .join('')
 }

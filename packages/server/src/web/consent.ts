@@ -42,7 +42,7 @@ ${formToken(kit.forms.token(c))}
 </form>
 <p class="hint">${richText(consent.goesTo, { host: html`<code>${destination(request.redirectUri)}</code>` })} ${consent.later}</p>
 </section>`
-  // Without navigation, so that nothing distracts from the question.
+  // With `user: null` the page has no navigation, so that nothing distracts from the question.
   return kit.render(c, { title: consent.title, user: null }, body)
 }
 

@@ -6,7 +6,7 @@ import { randomToken, type Secrets } from '../secrets.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import { THEME_CHOICES, type ThemeChoice } from './theme-choice.ts'
 
-/** A link that this browser requested. */
+/** A sign-in link that this browser requested. */
 export interface RequestedLink {
   loginId: string
   email: EmailAddress
@@ -16,13 +16,13 @@ export interface RequestedLink {
 /** Maximum number of requested links in the cookie. */
 const MAX_REQUESTED_LINKS = 5
 /** Longer than a link's lifetime, so that the page can say that the link expired rather than that it is unknown. */
-const REQUESTED_KEPT_FOR = HOUR
+const REQUESTED_LINKS_KEPT_FOR = HOUR
 /** How long a person may take to sign in and be redirected. */
 const DESTINATION_KEPT_FOR = 30 * MINUTE
 /** Maximum number of addresses for which a browser is recognised. */
-const MAX_RETURNING = 5
+const MAX_RECOGNISED_ADDRESSES = 5
 /** The longest lifetime that browsers permit for cookies. */
-const RETURNING_KEPT_FOR = 400 * DAY
+const RECOGNITION_KEPT_FOR = 400 * DAY
 /** How long the choices of theme and language are kept. */
 const PREFERENCES_KEPT_FOR = 400 * DAY
 
@@ -40,7 +40,7 @@ export interface Cookies {
   rememberSignIn(c: Context, email: EmailAddress): void
   /** The path that the browser is redirected to after a sign-in, or null; also deletes the cookie with it. */
   takeDestination(c: Context): string | null
-  /** As `takeDestination`, without deleting the cookie. */
+  /** Like `takeDestination`, without deleting the cookie. */
   destination(c: Context): string | null
   rememberDestination(c: Context, path: string): void
   /** The theme that was chosen in this browser. */
@@ -50,7 +50,7 @@ export interface Cookies {
   language(c: Context): Language | null
   setLanguage(c: Context, choice: Language): void
   /** Remembers the language that an app asked for, for as long as a sign-in to it may take. */
-  rememberLanguage(c: Context, asked: Language): void
+  rememberLanguage(c: Context, requested: Language): void
 }
 
 /**
@@ -77,7 +77,10 @@ export function createCookies({
     theme: `${prefix}keyway_theme`,
     language: `${prefix}keyway_language`,
   }
-  /** The form secret that a response creates, so that all its forms share it: the request has no cookie with it yet. */
+  /**
+   * Form secrets created while a request was answered. The cookie is only in the response, but its forms must share
+   * one.
+   */
   const newFormSecrets = new WeakMap<Context, string>()
   const attributes = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 
@@ -88,41 +91,46 @@ export function createCookies({
     formSecret(c) {
       const existing = newFormSecrets.get(c) ?? getCookie(c, names.form)
       if (existing && /^[\w-]{43}$/.test(existing)) return existing
-      const created = randomToken(32)
-      newFormSecrets.set(c, created)
-      setCookie(c, names.form, created, attributes)
-      return created
+      const secret = randomToken(32)
+      newFormSecrets.set(c, secret)
+      setCookie(c, names.form, secret, attributes)
+      return secret
     },
     requestedLinks(c) {
       return readRequested(getCookie(c, names.asked) ?? '').filter(
-        link => clock.now() < link.at + REQUESTED_KEPT_FOR,
+        link => clock.now() < link.at + REQUESTED_LINKS_KEPT_FOR,
       )
     },
     rememberRequested(c, link) {
       const links = [link, ...this.requestedLinks(c)].slice(0, MAX_REQUESTED_LINKS)
       const body = Buffer.from(JSON.stringify(links)).toString('base64url')
       const value = `${body}~${secrets.mac('link-marker', body)}`
-      setCookie(c, names.asked, value, { ...attributes, maxAge: REQUESTED_KEPT_FOR / SECOND })
+      setCookie(c, names.asked, value, { ...attributes, maxAge: REQUESTED_LINKS_KEPT_FOR / SECOND })
     },
     isReturning: (c, email) =>
       returningMarkers(c).some(marker => secrets.verifyMac('send-marker', email, marker)),
     rememberSignIn(c, email) {
-      const others = returningMarkers(c).filter(marker => !secrets.verifyMac('send-marker', email, marker))
-      // Only MACs, so that the cookie does not reveal addresses.
-      const value = [secrets.mac('send-marker', email), ...others].slice(0, MAX_RETURNING).join('~')
-      setCookie(c, names.returning, value, { ...attributes, maxAge: RETURNING_KEPT_FOR / SECOND })
+      const otherMarkers = returningMarkers(c).filter(
+        marker => !secrets.verifyMac('send-marker', email, marker),
+      )
+      // The cookie has only MACs, so that it does not reveal addresses.
+      const markers = [secrets.mac('send-marker', email), ...otherMarkers].slice(0, MAX_RECOGNISED_ADDRESSES)
+      setCookie(c, names.returning, markers.join('~'), {
+        ...attributes,
+        maxAge: RECOGNITION_KEPT_FOR / SECOND,
+      })
     },
     language(c) {
-      const chosen = getCookie(c, names.language) ?? ''
-      return isLanguage(chosen) ? chosen : null
+      const value = getCookie(c, names.language) ?? ''
+      return isLanguage(value) ? value : null
     },
     setLanguage: (c, choice) =>
       setCookie(c, names.language, choice, { ...attributes, maxAge: PREFERENCES_KEPT_FOR / SECOND }),
-    rememberLanguage: (c, asked) =>
-      setCookie(c, names.language, asked, { ...attributes, maxAge: DESTINATION_KEPT_FOR / SECOND }),
+    rememberLanguage: (c, requested) =>
+      setCookie(c, names.language, requested, { ...attributes, maxAge: DESTINATION_KEPT_FOR / SECOND }),
     theme(c) {
-      const chosen = getCookie(c, names.theme)
-      return THEME_CHOICES.find(choice => choice === chosen) ?? 'system'
+      const value = getCookie(c, names.theme)
+      return THEME_CHOICES.find(choice => choice === value) ?? 'system'
     },
     setTheme(c, choice) {
       if (choice === 'system') deleteCookie(c, names.theme, { path: '/', secure })
@@ -135,7 +143,7 @@ export function createCookies({
       return path
     },
     rememberDestination(c, path) {
-      // Authenticated, so that no other page of the domain can choose where a sign-in leads.
+      // The path has a MAC, so that no other site of the domain can choose where a sign-in leads.
       const encoded = Buffer.from(path).toString('base64url')
       const value = `${encoded}~${secrets.mac('destination', encoded)}`
       setCookie(c, names.destination, value, { ...attributes, maxAge: DESTINATION_KEPT_FOR / SECOND })
@@ -149,7 +157,7 @@ export function createCookies({
   }
 
   function returningMarkers(c: Context): string[] {
-    return (getCookie(c, names.returning) ?? '').split('~').filter(Boolean).slice(0, MAX_RETURNING)
+    return (getCookie(c, names.returning) ?? '').split('~').filter(Boolean).slice(0, MAX_RECOGNISED_ADDRESSES)
   }
 
   function readRequested(value: string): RequestedLink[] {

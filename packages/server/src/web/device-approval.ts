@@ -7,7 +7,10 @@ import { meaningOf } from './consent.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken, type Html, time } from './layout.ts'
 
-/** A device's request that this person opened: by typing its code, or by a link, whose code must be compared. */
+/**
+ * A device's request that this person opened by typing its code or by its link. After opening a link the person must
+ * compare its code with the one that the device shows.
+ */
 export interface FoundRequest {
   id: string
   by: 'typed' | 'link'
@@ -52,11 +55,11 @@ function facts(kit: PageKit, c: PageContext, authorization: DeviceAuthorization,
       ? device.sameNetwork
       : html`<span class="stands-out">${device.otherNetwork}</span>`
   const program = authorization.client === null ? name : describeClient(authorization.client)
-  const claimed =
+  const claimedName =
     authorization.deviceName === null ? device.unnamed : device.claimed({ name: authorization.deviceName })
   const rows: [string, Html | string][] = [
     [device.who, html`<bdi>${program}</bdi>`],
-    [device.device, claimed],
+    [device.device, claimedName],
     [device.from, html`<code>${authorization.address}</code>, ${relation}`],
     [device.asked, time(authorization.createdAt)],
     [device.account, html`<bdi>${c.get('signedIn')?.user.email ?? ''}</bdi>`],
@@ -64,7 +67,7 @@ function facts(kit: PageKit, c: PageContext, authorization: DeviceAuthorization,
   return html`<dl class="pairs">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-/** The requested permissions: those of a key with the names of its scopes, those of an app as descriptions only. */
+/** The requested permissions. For a key each has the name of its scope, for an app only the description. */
 function permissions({ scopes }: DeviceAuthorization): Html {
   const isForKey = scopes.includes(KEYS_CREATE)
   const { device, keyForm } = texts

@@ -28,12 +28,13 @@ async function openDevicePage(kit: PageKit, c: PageContext): Promise<Response> {
   const path = ticket ? `/device?${new URLSearchParams({ user_code: code, ticket })}` : '/device'
   const person = requireFreshSignIn(kit, c, path)
   if (!ticket) return renderCodeForm(kit, c, { typed: code })
-  const found = await kit.deviceAuthorizations.findByLink(ticket, code)
-  if (!found) return renderGone(kit, c)
-  return renderApproval(kit, c, found, withProof(kit, person, { id: found.id, by: 'link', code }))
+  const authorization = await kit.deviceAuthorizations.findByLink(ticket, code)
+  if (!authorization) return renderGone(kit, c)
+  const request = withProof(kit, person, { id: authorization.id, by: 'link', code })
+  return renderApproval(kit, c, authorization, request)
 }
 
-/** The signed-in person. @throws Redirect to /sign-in, which returns to `path` */
+/** The signed-in person, if the sign-in is recent. @throws Redirect to /sign-in, which returns to `path` */
 function requireFreshSignIn(kit: PageKit, c: PageContext, path: string): SignedIn {
   const person = c.get('signedIn')
   if (person && isFreshSignIn(person.session, kit.clock.now())) return person
@@ -43,25 +44,28 @@ function requireFreshSignIn(kit: PageKit, c: PageContext, path: string): SignedI
 
 async function findByTypedCode(kit: PageKit, c: PageContext): Promise<Response> {
   const person = requireFreshSignIn(kit, c, '/device')
-  const typed = kit.forms.read(c).get('user_code') ?? ''
+  const typedCode = kit.forms.read(c).get('user_code') ?? ''
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
     kit.failures.assertMayGuess(caller)
     const email = parseEmailAddress(person.user.email ?? '')!
-    const found = await kit.deviceAuthorizations.findByTypedCode(typed, { email }, caller)
-    if (!found) throw kit.failures.refusal(caller, unknownCode())
-    return renderApproval(kit, c, found, withProof(kit, person, { id: found.id, by: 'typed', code: typed }))
+    const authorization = await kit.deviceAuthorizations.findByTypedCode(typedCode, { email }, caller)
+    if (!authorization) throw kit.failures.refusal(caller, unknownCode())
+    const request = withProof(kit, person, { id: authorization.id, by: 'typed', code: typedCode })
+    return renderApproval(kit, c, authorization, request)
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'magic_link_invalid')
-      return renderCodeForm(kit, c, { typed, problem: texts.device.unknownCode }, 400)
+      return renderCodeForm(kit, c, { typed: typedCode, problem: texts.device.unknownCode }, 400)
     if (error.code !== 'rate_limited') throw error
     c.header('Retry-After', String(error.extras.retryAfter ?? 1))
     return renderCodeForm(kit, c, { typed: '', problem: texts.device.codesRefused }, 429)
   }
 }
 
-/** A refusal that counts as a failed guess of the network, like a wrong code from a mail. */
+/**
+ * The error for an unknown code. It counts as a failed guess by the caller's network, like a wrong code from a mail.
+ */
 function unknownCode(): KeywayError {
   return new KeywayError('magic_link_invalid', texts.device.unknownCode)
 }
@@ -70,14 +74,14 @@ async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   const person = requireFreshSignIn(kit, c, '/device')
   const form = kit.forms.read(c)
   const provenRequest = readProof(kit, form.get('proof') ?? '', person)
-  const found = provenRequest && (await kit.deviceAuthorizations.pending(provenRequest.id))
-  if (!provenRequest || !found) return renderGone(kit, c)
+  const authorization = provenRequest && (await kit.deviceAuthorizations.pending(provenRequest.id))
+  if (!provenRequest || !authorization) return renderGone(kit, c)
   const isApproval = form.get('decision') === 'approve'
   if (isApproval && provenRequest.by === 'link' && form.get('compared') !== 'yes') {
-    return renderApproval(kit, c, found, provenRequest, texts.device.comparedMissing)
+    return renderApproval(kit, c, authorization, provenRequest, texts.device.comparedMissing)
   }
   const outcome = await kit.deviceAuthorizations.decide(
-    found.id,
+    authorization.id,
     isApproval ? 'approved' : 'denied',
     person,
     kit.callerOf(c.req.raw, c.env),
@@ -86,7 +90,7 @@ async function decide(kit: PageKit, c: PageContext): Promise<Response> {
 }
 
 /**
- * Adds a MAC over the request, the session and how it found the request, so that a form cannot name another request or
+ * Adds a MAC over the session, the request and how the person opened it, so that a form cannot name another request or
  * skip the comparison of codes.
  */
 function withProof(

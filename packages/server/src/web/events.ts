@@ -27,7 +27,7 @@ import { ago, type Html } from './layout.ts'
 import { notFound } from './problem.ts'
 import { richText } from './rich.ts'
 
-const ROWS = 50
+const ROWS_PER_PAGE = 50
 
 /** /account/events: the security events, filtered by group or key, as a list and as a file. */
 export function eventPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -59,12 +59,16 @@ async function renderEvents(kit: PageKit, c: PageContext): Promise<Response> {
   const { account, eventList } = texts
   const view = viewOf(c)
   const after = decodeCursor(c.req.query('cursor') ?? '')
-  const { rows, next } = await kit.securityEvents.list(user.id, { limit: ROWS, after }, filterOf(view))
-  const older = next && queryOf(view, { cursor: encodeCursor(next) })
+  const { rows, next } = await kit.securityEvents.list(
+    user.id,
+    { limit: ROWS_PER_PAGE, after },
+    filterOf(view),
+  )
+  const olderQuery = next && queryOf(view, { cursor: encodeCursor(next) })
   const body = html`${groupLinks(view)}
 ${await keyNote(kit, user.id, view)}
 <section class="card flush">${rows.length === 0 ? html`<p class="none">${eventList.empty}</p>` : html`<ul class="list">${await eventRows(kit, user.id, rows)}</ul>`}</section>
-${after || older ? html`<nav class="spread" aria-label="${eventList.pages}">${after ? html`<a href="/account/events?${queryOf(view)}">${eventList.newest}</a>` : ''}${older ? html`<a href="/account/events?${older}">${eventList.older}</a>` : ''}</nav>` : ''}
+${after || olderQuery ? html`<nav class="spread" aria-label="${eventList.pages}">${after ? html`<a href="/account/events?${queryOf(view)}">${eventList.newest}</a>` : ''}${olderQuery ? html`<a href="/account/events?${olderQuery}">${eventList.older}</a>` : ''}</nav>` : ''}
 <p>${eventList.export} <a href="/account/events/export.csv?${queryOf(view)}" download>CSV</a> · <a href="/account/events/export.jsonl?${queryOf(view)}" download>JSON</a></p>`
   const head = { title: account.events, lead: eventList.lead({ days: EVENTS_KEPT_FOR / DAY }) }
   return kit.render(
@@ -95,7 +99,8 @@ async function keyNote(kit: PageKit, userId: string, { group, keyId }: EventView
 /**
  * Security events as rows of a list, each with the key and the session that it is about.
  *
- * @param place `key`: the page of one key, whose name is left out; `admin`: links lead to the pages of administrators
+ * @param place where the rows are shown: on the page of a `key` its name is left out, on a page of an `admin` links
+ *   lead to other such pages
  */
 export async function eventRows(
   kit: PageKit,
@@ -119,16 +124,16 @@ export async function eventRows(
     // The row of a sign-in shows the client already.
     const showsSession = event.sessionId !== null && event.type !== 'sign_in'
     const session = showsSession ? sessions.get(event.sessionId!) : undefined
-    const about = key
+    const subject = key
       ? html`<a href="${place === 'admin' ? '/admin' : ''}/keys/${key.id}"><bdi>${labelOf(key)}</bdi></a>`
       : session?.client
         ? texts.eventList.session({ client: describeClient(session.client) })
         : ''
-    return row(event, now, about)
+    return row(event, now, subject)
   })
 }
 
-/** Types whose name does not say who acted: an event without a network and a client was caused by the operator. */
+/** Types whose name does not say who acted. If such an event has no network and no client, the operator caused it. */
 const TYPES_WITHOUT_ACTOR: readonly SecurityEventType[] = [
   'api_key_revoked',
   'session_ended',
@@ -142,9 +147,9 @@ export function originOf({ type, client, network }: SecurityEvent): Html {
   return html`${client ? html`<bdi>${describeClient(client)}</bdi>` : ''} ${network ? html`<code>${network}</code>` : ''}`
 }
 
-function row(event: SecurityEvent, now: Instant, about: Html | string): Html {
+function row(event: SecurityEvent, now: Instant, subject: Html | string): Html {
   const { type, at } = event
-  return html`<li class="item event"><span>${texts.account.eventNames[type]}${about ? html` <span class="about">${about}</span>` : ''}</span><span class="quiet">${originOf(event)}</span><span class="when">${ago(at, now)}</span></li>`
+  return html`<li class="item event"><span>${texts.account.eventNames[type]}${subject ? html` <span class="about">${subject}</span>` : ''}</span><span class="quiet">${originOf(event)}</span><span class="when">${ago(at, now)}</span></li>`
 }
 
 /** /account/events/export.csv and .jsonl: all matching events, newest first. */

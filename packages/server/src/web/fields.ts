@@ -8,7 +8,7 @@ export interface FieldProblem {
 }
 
 /**
- * The attributes of a field. A refused one is marked as invalid, described by its problem, and focused.
+ * The attributes of a field. A refused field is marked as invalid, described by its problem, and focused.
  *
  * @param hintId the id of the text that describes the field whether or not it was refused
  */

@@ -48,19 +48,19 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox)
   })
 }
 
-/** The mails that match the query's address and search; an invalid address matches none. */
+/** The mails that match the address and the search text in the query; an invalid address matches none. */
 async function mailsFor(inbox: Inbox, c: PageContext): Promise<InboxItem[]> {
   const to = c.req.query('to')
   const recipient = to ? parseEmailAddress(to) : null
   const mails = to && !recipient ? [] : await inbox.list(recipient)
-  const searched = searchedFor(c).toLowerCase()
-  if (!searched) return mails
+  const searchText = searchTextOf(c).toLowerCase()
+  if (!searchText) return mails
   return mails.filter(mail =>
-    [mail.subject, mail.to, mail.text].some(text => text.toLowerCase().includes(searched)),
+    [mail.subject, mail.to, mail.text].some(text => text.toLowerCase().includes(searchText)),
   )
 }
 
-function searchedFor(c: PageContext): string {
+function searchTextOf(c: PageContext): string {
   return (c.req.query('query') ?? '').trim().slice(0, MAX_QUERY_LENGTH)
 }
 
@@ -82,20 +82,20 @@ function toJson({ createdAt, ...rest }: InboxItem) {
 
 async function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxItem[]): Promise<Response> {
   const { inbox } = texts
-  const query = searchedFor(c)
+  const query = searchTextOf(c)
   const to = c.req.query('to')
-  const events = new URLSearchParams({ ...(to && { to }), ...(query && { query }) })
+  const eventsQuery = new URLSearchParams({ ...(to && { to }), ...(query && { query }) })
   const body = html`${pageHead(inbox.title, inbox.lead)}
 <form method="get" action="/inbox" class="inline spaced" role="search"><div class="field"><label class="unseen" for="query">${inbox.search}</label><input id="query" name="query" type="search" value="${query}" maxlength="${MAX_QUERY_LENGTH}" placeholder="${inbox.searchExample}"></div><button class="second">${inbox.search}</button></form>
 <p class="unseen" role="status" data-announce></p>
-<section class="card flush" data-stream="/inbox/events?${events}" data-lost="${texts.live.reconnecting}">${mailList({ mails, query, spent: await spentOf(kit, mails) }, kit.clock.now())}</section>`
+<section class="card flush" data-stream="/inbox/events?${eventsQuery}" data-lost="${texts.live.reconnecting}">${mailList({ mails, query, spentIds: await spentIdsOf(kit, mails) }, kit.clock.now())}</section>`
   return kit.render(c, { title: inbox.title, current: '/inbox' }, body)
 }
 
 /** The ids of the mails whose links no longer sign anybody in, since they were used or have expired. */
-async function spentOf(kit: PageKit, mails: readonly InboxItem[]): Promise<Set<string>> {
-  const states = mails.slice(0, SHOWN_MAILS).map(async mail => ((await isSpent(kit, mail)) ? mail.id : null))
-  return new Set((await Promise.all(states)).filter(id => id !== null))
+async function spentIdsOf(kit: PageKit, mails: readonly InboxItem[]): Promise<Set<string>> {
+  const ids = mails.slice(0, SHOWN_MAILS).map(async mail => ((await isSpent(kit, mail)) ? mail.id : null))
+  return new Set((await Promise.all(ids)).filter(id => id !== null))
 }
 
 async function isSpent(kit: PageKit, { link, code, createdAt }: InboxItem): Promise<boolean> {
@@ -109,21 +109,21 @@ async function isSpent(kit: PageKit, { link, code, createdAt }: InboxItem): Prom
 interface MailList {
   mails: readonly InboxItem[]
   query: string
-  /** Ids of the mails whose links were used or have expired; see `spentOf`. */
-  spent: ReadonlySet<string>
+  /** Ids of the mails whose links were used or have expired. */
+  spentIds: ReadonlySet<string>
 }
 
-function mailList({ mails, query, spent }: MailList, now: Instant): Html {
+function mailList({ mails, query, spentIds }: MailList, now: Instant): Html {
   const { inbox } = texts
   if (mails.length === 0)
     return query ? emptyList(inbox.notFound, '') : emptyList(inbox.empty, inbox.emptyLead)
   const hiddenCount = mails.length - SHOWN_MAILS
-  return html`<ul class="list mails">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now, spent))}</ul>${hiddenCount > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hiddenCount })}</p>` : ''}`
+  return html`<ul class="list mails">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now, spentIds))}</ul>${hiddenCount > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hiddenCount })}</p>` : ''}`
 }
 
-function mailRow(mail: InboxItem, now: Instant, spent: ReadonlySet<string>): Html {
+function mailRow(mail: InboxItem, now: Instant, spentIds: ReadonlySet<string>): Html {
   const { inbox } = texts
-  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail, spent.has(mail.id))}</li>`
+  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail, spentIds.has(mail.id))}</li>`
 }
 
 /** The link and the code of a sign-in mail, while they are valid; the link opens in the same tab. */
@@ -150,10 +150,10 @@ function streamInbox(kit: PageKit, c: PageContext, inbox: Inbox): Response {
   return kit.streams.serve(c, 'inbox', async send => {
     const mails = await mailsFor(inbox, c)
     const newestId = mails[0]?.id ?? ''
-    const spent = await spentOf(kit, mails)
-    const state = [newestId, ...spent].join()
+    const spentIds = await spentIdsOf(kit, mails)
+    const state = [newestId, ...spentIds].join()
     if (state !== lastState) {
-      const list = { mails, query: searchedFor(c), spent }
+      const list = { mails, query: searchTextOf(c), spentIds }
       await send('list', String(await mailList(list, kit.clock.now())))
     }
     if (lastNewestId !== null && newestId !== lastNewestId) await send('announce', texts.inbox.arrived)

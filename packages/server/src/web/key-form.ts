@@ -19,7 +19,7 @@ import { formToken, type Html } from './layout.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
 /** The format of a submitted number of days. */
-const DAYS = /^[1-9]\d{0,4}$/
+const NUMBER_OF_DAYS = /^[1-9]\d{0,4}$/
 
 /** Presets of scopes for the most common uses of a key. */
 const PRESETS: Record<'agent' | 'read', readonly KnownScope[]> = {
@@ -30,24 +30,24 @@ const PRESETS: Record<'agent' | 'read', readonly KnownScope[]> = {
 /** The state of the form that creates a key, besides the typed values. */
 export interface KeyFormFields {
   token: string
-  /** The id that the key will get, so that submitting the form twice creates one key. */
-  once: string
+  /** The signed id that the key will get, so that submitting the form twice creates one key. */
+  signedKeyId: string
   /** Whether administrative scopes are offered. */
   isAdministrator: boolean
   /** The policies; what they forbid is not offered. */
   policies: Policies
 }
 
-/** The form with all properties of a key; rare ones are collapsed. Refilled after a validation error. */
+/** The form with all properties of a key; rare ones are collapsed. After a refusal it has the typed values. */
 export function createForm(
-  { token, once, isAdministrator, policies }: KeyFormFields,
+  { token, signedKeyId, isAdministrator, policies }: KeyFormFields,
   typed = new URLSearchParams(),
   problem: FieldProblem | null = null,
 ): Html {
   const { keys, keyForm } = texts
   const scopes = typed.getAll('scope')
   const { allowedScopes, unrestrictedKeysAllowed } = policies
-  const offered = (Object.keys(SCOPES) as KnownScope[]).filter(
+  const offeredScopes = (Object.keys(SCOPES) as KnownScope[]).filter(
     scope =>
       (isAdministrator || !isAdministrative(scope)) &&
       (allowedScopes === null || allowedScopes.includes(scope)),
@@ -55,18 +55,18 @@ export function createForm(
   const presets = (['agent', 'read'] as const).filter(name =>
     PRESETS[name].every(scope => allowedScopes === null || allowedScopes.includes(scope)),
   )
-  const chosen = typed.get('access') ?? presets[0] ?? 'some'
+  const chosenAccess = typed.get('access') ?? presets[0] ?? 'some'
   const hasRareOptions = typed.get('own_scopes') || typed.get('networks')
   return html`<form method="post" action="/keys" class="create">
 ${formToken(token)}
-<input type="hidden" name="once" value="${once}">
+<input type="hidden" name="once" value="${signedKeyId}">
 <div class="field"><label for="name">${keys.name}</label><input id="name" name="name" value="${typed.get('name') ?? ''}" maxlength="${MAX_KEY_NAME_LENGTH}" placeholder="${keys.nameExample}" autocomplete="off"></div>
 <fieldset><legend>${keys.scopes}</legend>
-${presets.map(name => radioChoice('access', name, keyForm.presets[name][0], keyForm.presets[name][1], chosen === name))}
-${unrestrictedKeysAllowed ? radioChoice('access', 'all', keys.accessAll, keys.accessAllLead, chosen === 'all') : ''}
-${radioChoice('access', 'some', keys.accessSome, keys.accessSomeLead, chosen === 'some')}
+${presets.map(name => radioChoice('access', name, keyForm.presets[name][0], keyForm.presets[name][1], chosenAccess === name))}
+${unrestrictedKeysAllowed ? radioChoice('access', 'all', keys.accessAll, keys.accessAllLead, chosenAccess === 'all') : ''}
+${radioChoice('access', 'some', keys.accessSome, keys.accessSomeLead, chosenAccess === 'some')}
 ${fieldProblem('scope', problem)}
-<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map((scope, index) => scopeChoice(scope, scopes.includes(scope), index === 0 ? problem : null))}</div>
+<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offeredScopes.map((scope, index) => scopeChoice(scope, scopes.includes(scope), index === 0 ? problem : null))}</div>
 </fieldset>
 <fieldset><legend>${keys.expiry}</legend><div class="segments">
 ${expiryChoices(policies, typed.get('expiry'), problem)}
@@ -91,24 +91,24 @@ function scopeChoice(scope: KnownScope, checked: boolean, problem: FieldProblem 
 
 function expiryChoices(policies: Policies, typed: string | null, problem: FieldProblem | null): Html[] {
   const { keys } = texts
-  const { keyExpiryRequired, maxKeyLifetimeDays: longest } = policies
-  const preselected = defaultLifetimeDays(policies)
-  const presets = [...new Set([...EXPIRY_PRESET_DAYS, preselected])]
-    .filter(days => longest === null || days <= longest)
+  const { keyExpiryRequired, maxKeyLifetimeDays: maxDays } = policies
+  const preselectedDays = defaultLifetimeDays(policies)
+  const presets = [...new Set([...EXPIRY_PRESET_DAYS, preselectedDays])]
+    .filter(days => maxDays === null || days <= maxDays)
     .sort((left, right) => left - right)
   const options: [string, string][] = [
-    ...(keyExpiryRequired || longest !== null ? [] : [['never', keys.expiryNever] as [string, string]]),
+    ...(keyExpiryRequired || maxDays !== null ? [] : [['never', keys.expiryNever] as [string, string]]),
     ...presets.map(days => [String(days), keys.expiryDays({ count: days })] as [string, string]),
     ['date', keys.expiryDate],
   ]
-  const chosen = typed ?? String(preselected)
+  const chosenValue = typed ?? String(preselectedDays)
   return options.map(
     ([value, label]) =>
-      html`<input type="radio" id="expiry-${value}" name="expiry" value="${value}"${chosen === value ? raw(problem?.field === 'expiry' ? ' checked autofocus' : ' checked') : ''}><label for="expiry-${value}">${label}</label>`,
+      html`<input type="radio" id="expiry-${value}" name="expiry" value="${value}"${chosenValue === value ? raw(problem?.field === 'expiry' ? ' checked autofocus' : ' checked') : ''}><label for="expiry-${value}">${label}</label>`,
   )
 }
 
-/** Parses the form; returns the properties, or the problem and its field. */
+/** Parses the form; returns the properties of the key, or the problem and its field. */
 export function readProperties(form: URLSearchParams, now: Instant): NewApiKey | FieldProblem {
   const { keys } = texts
   const scopes = readScopes(form)
@@ -149,12 +149,12 @@ export function fieldOfForm(apiField: string, form: URLSearchParams): string | n
   return apiField === 'allowed_networks' ? 'networks' : null
 }
 
-/** The networks as CIDRs, each once. */
+/** The networks as CIDRs without duplicates, or the problem. */
 export function readNetworks(form: URLSearchParams): string[] | FieldProblem {
   const { keys } = texts
   const networks = listOf(form, 'networks').map(text => ({ text, cidr: parseCidr(text) }))
-  const invalid = networks.find(({ cidr }) => cidr === null)
-  if (invalid) return { field: 'networks', message: keys.badNetwork({ text: invalid.text }) }
+  const invalidNetwork = networks.find(({ cidr }) => cidr === null)
+  if (invalidNetwork) return { field: 'networks', message: keys.badNetwork({ text: invalidNetwork.text }) }
   if (networks.length > MAX_ALLOWED_NETWORKS)
     return { field: 'networks', message: keys.tooManyNetworks({ count: MAX_ALLOWED_NETWORKS }) }
   return [...new Set(networks.map(({ cidr }) => cidr!))]
@@ -167,20 +167,20 @@ export function readNetworks(form: URLSearchParams): string[] | FieldProblem {
 function readScopes(form: URLSearchParams): string[] {
   const access = form.get('access')
   if (access === 'all') return []
-  const chosen = access === 'agent' || access === 'read' ? PRESETS[access] : form.getAll('scope')
-  return [...new Set([...chosen, ...listOf(form, 'own_scopes')])]
+  const chosenScopes = access === 'agent' || access === 'read' ? PRESETS[access] : form.getAll('scope')
+  return [...new Set([...chosenScopes, ...listOf(form, 'own_scopes')])]
 }
 
 function listOf(form: URLSearchParams, name: string): string[] {
   return (form.get(name) ?? '').split(/[\s,]+/).filter(Boolean)
 }
 
-/** The expiry. Null: never. Undefined: invalid or not in the future. */
+/** The expiry; null if the key never expires, undefined if the input is invalid or not in the future. */
 function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undefined {
-  const chosen = form.get('expiry') ?? 'never'
-  if (chosen === 'never') return null
-  if (chosen !== 'date') {
-    return DAYS.test(chosen) ? now + Number(chosen) * DAY : undefined
+  const choice = form.get('expiry') ?? 'never'
+  if (choice === 'never') return null
+  if (choice !== 'date') {
+    return NUMBER_OF_DAYS.test(choice) ? now + Number(choice) * DAY : undefined
   }
   const endOfDay = parseRfc3339(`${form.get('expiry_date')}T23:59:59Z`)
   return endOfDay !== null && endOfDay > now ? endOfDay : undefined

@@ -9,11 +9,11 @@ import {
   type FoundKeys,
   findKeys,
   KEY_SORTS,
+  KEYS_PER_PAGE,
   type KeyView,
+  MAX_SEARCHED_KEYS,
   pathOf,
-  ROWS,
   readView,
-  WINDOW,
 } from './key-search.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html, pageHead } from './layout.ts'
@@ -22,7 +22,7 @@ import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 /** Rows are counted up to this number, for which `1,000+` is shown. */
 export const COUNT_LIMIT = 1000
 /** The id of the form that the checkboxes of the list belong to. */
-export const SELECTION = 'selection'
+export const SELECTION_FORM = 'selection'
 /** Maximum number of keys that are revoked together; a page has fewer. */
 const MAX_SELECTED = 100
 
@@ -63,16 +63,16 @@ async function renderList(kit: PageKit, userId: string, view: KeyView, found: Fo
   const { keys } = texts
   const now = kit.clock.now()
   const { rows } = found
-  const [live, counts] = await Promise.all([
-    liveKeys(kit, userId),
+  const [connectedIds, counts] = await Promise.all([
+    connectedKeyIds(kit, userId),
     kit.store.apiKeys.count(userId, now, COUNT_LIMIT),
   ])
   const isSelectable = rows.some(key => statusOf(key, now) === 'active')
   return html`${pageHead(keys.title, keys.lead, html`<a class="button" href="/keys/new">${keys.create}</a>`)}
 ${filterLinks(view, counts)}
 ${searchForm(view)}
-${windowNote(found)}
-<div class="selects"><section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', live, SELECTION)}</section>
+${matchNote(found)}
+<div class="selects"><section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', connectedIds, SELECTION_FORM)}</section>
 ${isSelectable ? selectionForm('/keys/revoke') : ''}</div>
 ${pageLinks(view, found, counts)}`
 }
@@ -112,50 +112,50 @@ function searchForm({ status, query, sort }: KeyView): Html {
   return html`<form method="get" action="/keys" class="inline spaced" role="search">${status ? html`<input type="hidden" name="status" value="${status}">` : ''}<div class="field"><label class="unseen" for="query">${keyList.search}</label><input id="query" name="query" type="search" value="${query}" maxlength="100" placeholder="${keyList.searchExample}" autocomplete="off" spellcheck="false"></div><div class="field narrow"><label class="unseen" for="sort">${keyList.sort}</label><select id="sort" name="sort">${options}</select></div><button class="second">${keyList.search}</button></form>`
 }
 
-/** A note with the number of matches, and, if older keys were not considered, a link to them. */
-function windowNote({ found, older }: FoundKeys): Html | '' {
+/** A note with the number of matches, and a link to older keys if these were not searched. */
+function matchNote({ matchCount, older }: FoundKeys): Html | '' {
   const { keyList } = texts
-  if (found === null) return ''
+  if (matchCount === null) return ''
   const olderNote = older
-    ? html` ${keyList.window({ count: WINDOW })} <a href="${pathOf(older)}">${keyList.windowOlder}</a>`
+    ? html` ${keyList.window({ count: MAX_SEARCHED_KEYS })} <a href="${pathOf(older)}">${keyList.windowOlder}</a>`
     : ''
-  return html`<p class="quiet spaced" role="status">${keyList.found({ count: found })}.${olderNote}</p>`
+  return html`<p class="quiet spaced" role="status">${keyList.found({ count: matchCount })}.${olderNote}</p>`
 }
 
-/** The form that the checkboxes of the rows belong to. The script shows how many are ticked, and can tick all. */
+/** The form that the checkboxes of the rows belong to. script.js shows how many are ticked, and can tick all. */
 export function selectionForm(action: string): Html {
   const { keyList } = texts
-  return html`<form method="get" action="${action}" id="${SELECTION}" class="bar" data-selection="${SELECTION}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
+  return html`<form method="get" action="${action}" id="${SELECTION_FORM}" class="bar" data-selection="${SELECTION_FORM}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION_FORM}">${keyList.selectAll}</button></form>`
 }
 
 function pageLinks({ status, page, after }: KeyView, shown: FoundKeys, counts: Counts): Html | '' {
   const { keys, keyList } = texts
-  const { next, previous, found, rows } = shown
+  const { next, previous, matchCount, rows } = shown
   if (!next && !previous) return ''
   const { number } = localization()
-  const rowsBefore = found === null && !after ? 0 : (page - 1) * ROWS
-  const total = formatBoundedCount(found ?? (status ? counts[status] : sumOf(counts)))
+  const rowsBefore = matchCount === null && !after ? 0 : (page - 1) * KEYS_PER_PAGE
+  const total = formatBoundedCount(matchCount ?? (status ? counts[status] : sumOf(counts)))
   const range = { from: number(rowsBefore + 1), to: number(rowsBefore + rows.length), total }
   const [previousLabel, nextLabel] =
-    found === null ? [keys.newest, keys.more] : [keyList.previous, keyList.next]
+    matchCount === null ? [keys.newest, keys.more] : [keyList.previous, keyList.next]
   return html`<nav class="spread" aria-label="${keys.pages}">${previous ? html`<a href="${pathOf(previous)}">${previousLabel}</a>` : ''}<span class="quiet">${keyList.range(range)}</span>${next ? html`<a href="${pathOf(next)}">${nextLabel}</a>` : ''}</nav>`
 }
 
-/** Asks for confirmation, naming the keys. */
+/** The page that lists the selected keys and asks for a confirmation of their revocation. */
 async function renderRevokeSelected(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const { keys, keyList } = texts
-  const selected = await activeKeys(kit, user.id, c.req.queries('id') ?? [])
-  if (selected.length === 0) return renderNoneSelected(kit, c)
-  const ids = new Set(selected.map(({ id }) => id))
-  const connected = (await kit.agents.connections(user.id)).filter(({ keyId }) => ids.has(keyId))
-  const count = selected.length
+  const selectedKeys = await activeKeys(kit, user.id, c.req.queries('id') ?? [])
+  if (selectedKeys.length === 0) return renderNoneSelected(kit, c)
+  const ids = new Set(selectedKeys.map(({ id }) => id))
+  const connections = (await kit.agents.connections(user.id)).filter(({ keyId }) => ids.has(keyId))
+  const count = selectedKeys.length
   const title = keyList.revokeTitle({ count })
   const body = html`<section class="card ask"><h1>${title}</h1>
-<ul>${selected.map(key => html`<li><bdi>${labelOf(key)}</bdi>${key.name ? html` <code>${key.keyPrefix}…</code>` : ''}</li>`)}</ul>
+<ul>${selectedKeys.map(key => html`<li><bdi>${labelOf(key)}</bdi>${key.name ? html` <code>${key.keyPrefix}…</code>` : ''}</li>`)}</ul>
 <p>${keys.revokeLead}</p>
-<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${effectOnConnections(connected.length)}</li></ul>
-<form class="buttons" method="post" action="/keys/revoke">${formToken(kit.forms.token(c))}${selected.map(({ id }) => html`<input type="hidden" name="id" value="${id}">`)}<button class="danger">${keyList.revokeNow({ count })}</button><a class="button second" href="/keys">${keys.cancel}</a></form></section>`
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${effectOnConnections(connections.length)}</li></ul>
+<form class="buttons" method="post" action="/keys/revoke">${formToken(kit.forms.token(c))}${selectedKeys.map(({ id }) => html`<input type="hidden" name="id" value="${id}">`)}<button class="danger">${keyList.revokeNow({ count })}</button><a class="button second" href="/keys">${keys.cancel}</a></form></section>`
   return kit.render(c, { title, current: '/keys' }, body)
 }
 
@@ -165,27 +165,27 @@ function renderNoneSelected(kit: PageKit, c: PageContext): Response | Promise<Re
   return kit.render(c, { title: keys.title, current: '/keys', problem: keyList.noneSelected }, body, 400)
 }
 
-/** The active keys of this person among these; other ids are left out. */
-async function activeKeys(kit: PageKit, userId: string, typed: readonly string[]): Promise<OwnedApiKey[]> {
-  const ids = [...new Set(typed.slice(0, MAX_SELECTED).map(parseId))].filter(id => id !== null)
-  const found = await kit.apiKeys.findMany(ids)
+/** The person's active keys with these ids; other ids are left out. */
+async function activeKeys(kit: PageKit, userId: string, idTexts: readonly string[]): Promise<OwnedApiKey[]> {
+  const ids = [...new Set(idTexts.slice(0, MAX_SELECTED).map(parseId))].filter(id => id !== null)
+  const keys = await kit.apiKeys.findMany(ids)
   const now = kit.clock.now()
   return ids
-    .map(id => found.get(id))
+    .map(id => keys.get(id))
     .filter(key => key !== undefined)
     .filter(key => key.userId === userId && statusOf(key, now) === 'active')
 }
 
-async function liveKeys(kit: PageKit, userId: string): Promise<ReadonlySet<string>> {
+async function connectedKeyIds(kit: PageKit, userId: string): Promise<ReadonlySet<string>> {
   return new Set((await kit.agents.connections(userId)).map(({ keyId }) => keyId))
 }
 
-/** Sends the ids of all keys with a live connection whenever they changed. */
+/** Sends the ids of all keys with a live connection whenever they have changed. */
 function streamLiveKeys(kit: PageKit, c: PageContext): Response {
   return streamToSignedIn(kit, c, async (send, shownTag) => {
-    const live = [...(await liveKeys(kit, kit.requireSession(c).user.id))].sort().join(' ')
-    const tag = stateTag(live)
-    if (tag !== shownTag) await send('live', live, tag)
+    const ids = [...(await connectedKeyIds(kit, kit.requireSession(c).user.id))].sort().join(' ')
+    const tag = stateTag(ids)
+    if (tag !== shownTag) await send('live', ids, tag)
     return tag
   })
 }

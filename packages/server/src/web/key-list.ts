@@ -16,26 +16,26 @@ const SHOWN_SCOPES = 3
 const MAX_CLIENT_LENGTH = 24
 
 /**
- * A table with one row per key; narrow screens show each row as a block with labels, the status without one.
+ * A table with one row per key. Narrow screens show each row as a block of labelled values; only the status has no
+ * label.
  *
- * @param place `admin`: links lead to the pages of administrators
- * @param live ids of keys with a live connection
- * @param selectFor the id of the form that the checkboxes of active keys belong to; null: there are no checkboxes
- * @param refusedAs the status to show for active keys, which are refused since their owner is suspended; null: they are
- *   not refused
+ * @param place for an `admin`, links lead to the pages of administrators
+ * @param connectedIds ids of keys with a live connection
+ * @param selectFor the id of the form that the checkboxes of active keys belong to; null for no checkboxes
+ * @param refusedStatus the status to show instead of "active" if keys are refused because their owner is suspended
  */
 export function keyTable(
   keys: readonly ApiKey[],
   now: Instant,
   place: 'own' | 'admin' = 'own',
-  live: ReadonlySet<string> = new Set(),
+  connectedIds: ReadonlySet<string> = new Set(),
   selectFor: string | null = null,
-  refusedAs: string | null = null,
+  refusedStatus: string | null = null,
 ): Html {
   const { columns } = texts.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
   return html`<table class="rows keys"><thead><tr>${heads.map((head, index) => html`<th scope="col">${selectFor && index === 0 ? selectAllBox(selectFor) : ''}${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
-${keys.map(key => row(key, now, place, live.has(key.id), selectFor, refusedAs))}
+${keys.map(key => row(key, now, place, connectedIds.has(key.id), selectFor, refusedStatus))}
 </tbody></table>`
 }
 
@@ -45,17 +45,17 @@ function row(
   place: 'own' | 'admin',
   isLive: boolean,
   selectFor: string | null,
-  refusedAs: string | null,
+  refusedStatus: string | null,
 ): Html {
   const { keys } = texts
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? connectionDot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name === null ? html`<span class="quiet">${keys.unnamed}</span>` : html`<bdi>${key.name}</bdi>`}</a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${expiryCell(key, status, now)}<td>${statusTag(key, status, refusedAs)}</td><td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? connectionDot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name === null ? html`<span class="quiet">${keys.unnamed}</span>` : html`<bdi>${key.name}</bdi>`}</a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUseText(key, status, now, at => ago(at, now))}${lastUseOrigin(key)}`)}${expiryCell(key, status, now)}<td>${statusTag(key, status, refusedStatus)}</td><td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 
-/** A checkbox that selects all rows; shown if scripts run. */
+/** A checkbox that selects all rows; shown only if scripts run. */
 export function selectAllBox(form: string): Html {
   return html`<input type="checkbox" class="select" data-selects="${form}" aria-label="${texts.keyList.selectAll}">`
 }
@@ -65,7 +65,7 @@ export function selectBox(key: ApiKey, form: string): Html {
   return html`<input type="checkbox" class="select" name="id" value="${key.id}" form="${form}" aria-label="${texts.keyList.select({ name: labelOf(key) })}">`
 }
 
-/** Shows whether an agent is connected with the key, whose link must follow; the script keeps it up to date. */
+/** A dot that shows whether the key has a connection. script.js updates it; the key's link must follow the dot. */
 function connectionDot(isLive: boolean): Html {
   const { connected } = texts.keys
   if (!isLive) return html`<span class="live dot" data-dot></span>`
@@ -81,7 +81,7 @@ export function labelOf(key: Pick<ApiKey, 'name' | 'keyPrefix'>): string {
   return key.name ?? `${key.keyPrefix}…`
 }
 
-/** What a key may do, in the words of the form that creates keys; the title has the names of the shown scopes. */
+/** What a key may do, in the words of the form that creates keys; the attribute `title` has the names of the scopes. */
 function accessCell({ scopes }: ApiKey, place: 'own' | 'admin'): Html {
   const { everything, everythingOfOwner, moreScopes, columns } = texts.keys
   if (scopes === null)
@@ -91,13 +91,13 @@ function accessCell({ scopes }: ApiKey, place: 'own' | 'admin'): Html {
   return html`<td data-label="${columns.access}" title="${shownScopes.join(' ')}">${shownScopes.map(scopeInWords).join(', ')}${hiddenCount > 0 ? ` ${moreScopes({ count: hiddenCount })}` : ''}</td>`
 }
 
-/** The words for a scope, or its name: scopes of the owner's own services have no words. */
+/** The description of a scope, or its name: scopes of the owner's own services have no description. */
 function scopeInWords(scope: string): string {
   const words: Record<string, string | undefined> = texts.keyForm.scopeWords
   return words[scope] ?? scope
 }
 
-export function lastUsed(
+export function lastUseText(
   key: ApiKey,
   status: ApiKeyStatus,
   now: Instant,
@@ -109,7 +109,7 @@ export function lastUsed(
 }
 
 /** The network and the client of the last use, shortened; the key's own page shows them in full. */
-function usedFrom({ lastUsedFrom: from }: ApiKey): Html | '' {
+function lastUseOrigin({ lastUsedFrom: from }: ApiKey): Html | '' {
   if (!from) return ''
   return html`<span class="from quiet">${from.network}${from.client ? ` · ${describeClient(from.client).slice(0, MAX_CLIENT_LENGTH)}` : ''}</span>`
 }
@@ -118,11 +118,11 @@ function usedFrom({ lastUsedFrom: from }: ApiKey): Html | '' {
 function expiryCell(key: ApiKey, status: ApiKeyStatus, now: Instant): Html {
   const { columns } = texts.keys
   if (key.revokedAt === null)
-    return html`<td data-label="${columns.expires}">${expires(key, status, now)}</td>`
+    return html`<td data-label="${columns.expires}">${expiryText(key, status, now)}</td>`
   return html`<td>${richText(texts.units.labelled, { label: columns.revoked, value: day(key.revokedAt) })}</td>`
 }
 
-export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {
+export function expiryText(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {
   if (key.expiresAt === null) return texts.keys.never
   const isSoon = status === 'active' && key.expiresAt < now + EXPIRES_SOON_WITHIN
   return isSoon
@@ -130,9 +130,10 @@ export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html |
     : day(key.expiresAt)
 }
 
-/** @param refusedAs see `keyTable` */
-export function statusTag(key: ApiKey, status: ApiKeyStatus, refusedAs: string | null = null): Html {
+/** @param refusedStatus see `keyTable` */
+export function statusTag(key: ApiKey, status: ApiKeyStatus, refusedStatus: string | null = null): Html {
   const { statuses, replaced } = texts.keys
-  if (refusedAs !== null && status === 'active') return html`<span class="tag warn">${refusedAs}</span>`
+  if (refusedStatus !== null && status === 'active')
+    return html`<span class="tag warn">${refusedStatus}</span>`
   return html`<span class="tag ${status}">${statuses[status]}</span>${key.replacedBy && status === 'active' ? html` <span class="tag warn">${replaced}</span>` : ''}`
 }

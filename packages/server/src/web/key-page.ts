@@ -7,7 +7,7 @@ import { texts } from '../languages/current.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import { describeClient, programOf } from './client-name.ts'
 import { eventRows, originOf } from './events.ts'
-import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
+import { expiryText, labelOf, lastUseText, statusTag } from './key-list.ts'
 import { limitsCard, networksCard, type RefusedForm } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { ago, day, factList, formToken, type Html, time } from './layout.ts'
@@ -15,12 +15,12 @@ import { streamedCard, viewOf } from './live.ts'
 import { richText } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
-/** Number of events shown, the newest ones of a key. */
+/** Maximum number of events that are shown, the newest ones of a key. */
 const SHOWN_EVENTS = 5
 /** Maximum number of connections on the page that confirms a revocation. */
 const SHOWN_CONNECTIONS = 5
 
-/** How long the old key may be used after a rotation: the seconds, and the name of the text. */
+/** The choices of how long the old key works after a rotation: seconds, and the key of the text. */
 const OVERLAPS = [
   [0, 'overlapNow'],
   [HOUR / SECOND, 'overlapHour'],
@@ -69,7 +69,7 @@ ${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}`
   )
 }
 
-/** The live connections of a key, which the script keeps up to date. */
+/** The live connections of a key, which script.js keeps up to date. */
 async function agentsSection(kit: PageKit, c: PageContext, key: ApiKey): Promise<Html> {
   const { nav, live } = texts
   return html`<section class="card of-key"><div class="spread"><h2>${nav.agents}</h2><a href="/keys/${key.id}/live">${live.watch}</a></div>${streamedCard(await viewOf(kit, c))}</section>`
@@ -88,7 +88,7 @@ async function eventsSection(
 /**
  * The properties of a key.
  *
- * @param place `admin`: links lead to the pages of administrators
+ * @param place for an `admin`, links lead to the pages of administrators
  * @param revocation the security event of the key's revocation, if it is known
  */
 export function facts(
@@ -108,9 +108,9 @@ export function facts(
       key.allowedNetworks.length ? html`<code>${key.allowedNetworks.join(', ')}</code>` : keys.anyNetwork,
     ],
     [columns.created, day(key.createdAt)],
-    [columns.used, lastUsed(key, state, now, at => ago(at, now))],
-    ...usedFrom(key),
-    [columns.expires, key.expiresAt === null ? keys.never : expires(key, state, now)],
+    [columns.used, lastUseText(key, state, now, at => ago(at, now))],
+    ...lastUseOrigin(key),
+    [columns.expires, key.expiresAt === null ? keys.never : expiryText(key, state, now)],
   ]
   if (key.revokedAt !== null)
     rows.push([
@@ -130,7 +130,7 @@ function scopesInWords(scopes: readonly string[]): Html {
   return html`<ul class="bare">${scopes.map(scope => html`<li>${words[scope] ?? ''} <code>${scope}</code></li>`)}</ul>`
 }
 
-function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
+function lastUseOrigin({ lastUsedFrom: from }: ApiKey): [string, Html][] {
   if (!from) return []
   const program = from.client ? html` ·&nbsp;<bdi>${describeClient(from.client)}</bdi>` : ''
   return [[texts.keys.usedFrom, html`<code>${from.network}</code>${program}`]]
@@ -154,13 +154,13 @@ ${limitsCard(key, token, shown.limits)}
 export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): Promise<Response> {
   const { keys } = texts
   const agents = await kit.agents.connections(key.userId)
-  const connected = agents.filter(agent => agent.keyId === key.id)
+  const connections = agents.filter(agent => agent.keyId === key.id)
   const title = keys.revokeTitle({ name: labelOf(key) })
   const body = html`<section class="card ask">
 <h1>${title}</h1>
 <p class="quiet"><code>${key.keyPrefix}…</code> · ${richText(texts.units.labelled, { label: keys.columns.used, value: key.lastUsedAt ? time(key.lastUsedAt) : keys.never })}</p>
 <p>${keys.revokeLead}</p>
-<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${effectOnConnections(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code> · <bdi>${programOf(agent.client)}</bdi></li>`)}</ul>` : ''}</li></ul>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${effectOnConnections(connections.length)}${connections.length ? html`<ul>${connections.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code> · <bdi>${programOf(agent.client)}</bdi></li>`)}</ul>` : ''}</li></ul>
 <form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>
 </section>`
   return kit.render(c, { title, current: '/keys' }, body)

@@ -4,12 +4,12 @@ import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
 import type { PageContext, PageKit } from './kit.ts'
 
 /** Number of keys per page, so that a page is smaller than 60 KB. */
-export const ROWS = 20
+export const KEYS_PER_PAGE = 20
 /**
- * Maximum number of keys that a search, or a sort order other than by creation, considers: the newest ones. It bounds
- * the cost of a page. For the few people with more keys, a link leads to older ones.
+ * Maximum number of keys, the newest ones, that are read for a search or for a sort order other than by creation. It
+ * bounds the cost of a page. For the few people with more keys, a link leads to older ones.
  */
-export const WINDOW = 1000
+export const MAX_SEARCHED_KEYS = 1000
 const MAX_QUERY_LENGTH = 100
 
 export const KEY_SORTS = ['created', 'name', 'used', 'expires'] as const
@@ -22,18 +22,18 @@ export interface KeyView {
   sort: KeySort
   /** The position after which the view begins. */
   after: Position | null
-  /** The number of the page, from 1. In a search or another sort order it counts the pages of the window. */
+  /** The number of the page, from 1. */
   page: number
 }
 
 export interface FoundKeys {
   rows: ApiKey[]
-  /** Number of matches in the window; null for a list by creation without a search. */
-  found: number | null
+  /** Number of matches among the searched keys; null for a list by creation without a search. */
+  matchCount: number | null
   /** The next and the previous page; null if there is no such page. */
   next: KeyView | null
   previous: KeyView | null
-  /** The view of keys older than the window; null if all keys were considered. */
+  /** The view of keys older than those that were searched; null if there are none. */
   older: KeyView | null
 }
 
@@ -48,11 +48,11 @@ export function readView(c: PageContext): KeyView {
       .slice(0, MAX_QUERY_LENGTH),
     sort: KEY_SORTS.find(each => each === c.req.query('sort')) ?? 'created',
     after: decodeCursor(c.req.query('cursor') ?? ''),
-    page: Number.isSafeInteger(page) && page >= 1 && page <= WINDOW ? page : 1,
+    page: Number.isSafeInteger(page) && page >= 1 && page <= MAX_SEARCHED_KEYS ? page : 1,
   }
 }
 
-/** The address of a view of /keys. */
+/** The path and query of a view of /keys. */
 export function pathOf({ status, query, sort, after, page }: KeyView): string {
   const parameters = new URLSearchParams({
     ...(status && { status }),
@@ -67,43 +67,43 @@ export function pathOf({ status, query, sort, after, page }: KeyView): string {
 export async function findKeys(kit: PageKit, userId: string, view: KeyView): Promise<FoundKeys> {
   const { status, query, sort, after, page } = view
   if (query === '' && sort === 'created') {
-    const { rows, next } = await kit.apiKeys.list(userId, status, { limit: ROWS, after })
-    const previous = after ? { ...view, after: null, page: 1 } : null
-    const following = next && { ...view, after: next, page: (after ? page : 1) + 1 }
-    return { rows, found: null, next: following, previous, older: null }
+    const { rows, next } = await kit.apiKeys.list(userId, status, { limit: KEYS_PER_PAGE, after })
+    const firstPage = after ? { ...view, after: null, page: 1 } : null
+    const nextPage = next && { ...view, after: next, page: (after ? page : 1) + 1 }
+    return { rows, matchCount: null, next: nextPage, previous: firstPage, older: null }
   }
-  const { rows, next } = await kit.apiKeys.list(userId, status, { limit: WINDOW, after })
-  const matching = sortKeys(
+  const { rows, next } = await kit.apiKeys.list(userId, status, { limit: MAX_SEARCHED_KEYS, after })
+  const matches = sortKeys(
     rows.filter(key => contains(key, query.toLowerCase())),
     sort,
     kit.clock.now(),
   )
-  const start = (page - 1) * ROWS
+  const start = (page - 1) * KEYS_PER_PAGE
   return {
-    rows: matching.slice(start, start + ROWS),
-    found: matching.length,
-    next: matching.length > start + ROWS ? { ...view, page: page + 1 } : null,
+    rows: matches.slice(start, start + KEYS_PER_PAGE),
+    matchCount: matches.length,
+    next: matches.length > start + KEYS_PER_PAGE ? { ...view, page: page + 1 } : null,
     previous: page > 1 ? { ...view, page: page - 1 } : null,
     older: next && { ...view, after: next, page: 1 },
   }
 }
 
-/** @param wanted in lower case */
-function contains({ id, name, keyPrefix, appId, externalId }: ApiKey, wanted: string): boolean {
-  if (wanted === '') return true
+/** @param searchText the searched text in lower case */
+function contains({ id, name, keyPrefix, appId, externalId }: ApiKey, searchText: string): boolean {
+  if (searchText === '') return true
   const prefix = keyPrefix.toLowerCase()
   return (
     // A pasted key is found by its prefix; the key itself is not compared.
-    wanted.startsWith(prefix) ||
-    [id, prefix, name, appId, externalId].some(text => text?.toLowerCase().includes(wanted))
+    searchText.startsWith(prefix) ||
+    [id, prefix, name, appId, externalId].some(text => text?.toLowerCase().includes(searchText))
   )
 }
 
-/** The sort order is the same in every language; keys with equal names are sorted newest first. */
+/** Sorts by the same rules in every language. Keys with equal names stay newest first. */
 function sortKeys(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
   const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
-  const never = Number.POSITIVE_INFINITY
-  const expiry = (key: ApiKey) => (statusOf(key, now) === 'active' ? (key.expiresAt ?? never) : never)
+  const noExpiry = Number.POSITIVE_INFINITY
+  const expiry = (key: ApiKey) => (statusOf(key, now) === 'active' ? (key.expiresAt ?? noExpiry) : noExpiry)
   switch (sort) {
     case 'created':
       return keys

@@ -15,7 +15,7 @@ import {
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
-/** Submitted values that were refused; undefined for a form that was not sent. */
+/** A form that was refused, with the submitted values. */
 export interface RefusedForm {
   typed: URLSearchParams
   problem: FieldProblem | null
@@ -29,7 +29,7 @@ export function networksCard(key: ApiKey, token: string, refused: RefusedForm | 
 <form method="post" action="/keys/${key.id}/networks">${formToken(token)}<div class="field"><input id="networks" name="networks" value="${value}" autocomplete="off" spellcheck="false"${fieldState('networks', refused?.problem, 'networks-hint')}>${fieldProblem('networks', refused?.problem)}<p class="hint" id="networks-hint">${keys.networksHint}</p></div><button class="second">${keyForm.saveNetworks}</button></form></section>`
 }
 
-/** The limits of a key by owner and operator, and the form that changes those of the owner. */
+/** The limits that owner and operator set for a key, and the form that changes the owner's. */
 export function limitsCard(key: ApiKey, token: string, refused: RefusedForm | undefined): Html {
   const { keyForm } = texts
   const description = describeLimits(key.limits)
@@ -46,14 +46,14 @@ function limitsForm(key: ApiKey, token: string, refused: RefusedForm | undefined
   const shownValue = (name: string, current: string | undefined) => refused?.typed.get(name) ?? current ?? ''
   const field = (name: string, label: string, current: string | undefined, mode: string) =>
     html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${shownValue(name, current)}" inputmode="${mode}" autocomplete="off"${fieldState(name, problem)}>${fieldProblem(name, problem)}</div>`
-  const every = refused?.typed.get('quota_every') ?? quota?.refill?.every ?? 'month'
+  const refillPeriod = refused?.typed.get('quota_every') ?? quota?.refill?.every ?? 'month'
   return html`<form method="post" action="/keys/${key.id}/limits" class="limits">${formToken(token)}<p class="quiet">${keyForm.limitsLead}</p>
 <fieldset><legend>${keyForm.requests}</legend><div class="numbers">${REQUEST_WINDOWS.map(per => field(`requests_${per}`, keyForm.requestsPer[per], requests.find(each => each.per === per)?.limit.toString(), 'numeric'))}</div></fieldset>
 <fieldset><legend>${keyForm.spend}</legend><div class="numbers">${SPEND_PERIODS.map(per => field(`spend_${per}`, keyForm.spendPer[per], amountOf(spend.find(each => each.per === per)?.amount), 'decimal'))}</div></fieldset>
 ${
   quota && !quota.refill
     ? html`<p class="quiet">${keyForm.fixedQuota}</p>`
-    : html`<div class="numbers">${field('quota', keyForm.quota, quota?.refill?.amount.toString(), 'numeric')}<div class="field"><label for="quota_every">${keyForm.quotaEvery}</label><select id="quota_every" name="quota_every">${REFILL_PERIODS.map(period => html`<option value="${period}"${period === every ? raw(' selected') : ''}>${keyForm.periods[period]}</option>`)}</select></div></div>`
+    : html`<div class="numbers">${field('quota', keyForm.quota, quota?.refill?.amount.toString(), 'numeric')}<div class="field"><label for="quota_every">${keyForm.quotaEvery}</label><select id="quota_every" name="quota_every">${REFILL_PERIODS.map(period => html`<option value="${period}"${period === refillPeriod ? raw(' selected') : ''}>${keyForm.periods[period]}</option>`)}</select></div></div>`
 }
 <button class="second">${keyForm.saveLimits}</button></form>`
 }

@@ -26,7 +26,7 @@ import { limitedLead, notFound } from './problem.ts'
 
 /** /keys: create, show, rename, rotate and revoke keys. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
-  keyIndexPages(app, kit, c => firstKey(hiddenFieldsOf(kit, c)))
+  keyIndexPages(app, kit, c => firstKeyContent(formFieldsOf(kit, c)))
   app.get('/keys/new', c => renderNew(kit, c, {}))
   app.post('/keys', c => create(kit, c))
   app.get('/keys/:id', async c => renderKey(kit, c, await keyOf(kit, c), {}))
@@ -60,8 +60,8 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
     change(kit, c, async (userId, id, form) => {
       const overlap = overlapOf(form)
       requireRecent(kit, c, await kit.apiKeys.get(userId, id))
-      const created = await kit.apiKeys.rotate(userId, id, overlap, kit.callerOf(c.req.raw, c.env))
-      return renderCreated(kit, c, created, overlap > 0 ? kit.clock.now() + overlap * 1000 : null)
+      const successor = await kit.apiKeys.rotate(userId, id, overlap, kit.callerOf(c.req.raw, c.env))
+      return renderCreated(kit, c, successor, overlap > 0 ? kit.clock.now() + overlap * 1000 : null)
     }),
   )
   livePages(app, kit)
@@ -91,7 +91,7 @@ function problemOf(kit: PageKit, error: unknown): string {
 }
 
 /** The HTTP status of a refusal that a page shows. Also sets `Retry-After` if a limit was reached. */
-function statusOf(c: PageContext, error: unknown): number {
+function httpStatusOf(c: PageContext, error: unknown): number {
   if (!(error instanceof KeywayError) || error.code !== 'rate_limited') return 409
   c.header('Retry-After', String(error.extras.retryAfter))
   return 429
@@ -121,7 +121,7 @@ async function change(
     return await work(user.id, id, form)
   } catch (error) {
     const problem = problemOf(kit, error)
-    return renderKey(kit, c, await kit.apiKeys.get(user.id, id), { problem }, statusOf(c, error))
+    return renderKey(kit, c, await kit.apiKeys.get(user.id, id), { problem }, httpStatusOf(c, error))
   }
 }
 
@@ -138,7 +138,7 @@ async function refuse(
   return renderKey(kit, c, key, { problem: banner, [form]: { typed, problem } }, 400)
 }
 
-/** Requires a recent sign-in for administrative scopes. @throws Redirect to a new sign-in */
+/** Requires a recent sign-in if the scopes are administrative. @throws Redirect to a new sign-in */
 function requireRecent(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
   const { user, session } = kit.requireSession(c)
   if (isTooOldForKey(administers(scopes), user, session, kit.clock.now()))
@@ -153,14 +153,14 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   requireRecent(kit, c, properties)
   const id = verifyNewKeyId(kit, user.id, form.get('once') ?? '')
   try {
-    const created = await kit.apiKeys.create(user.id, { ...properties, id }, kit.callerOf(c.req.raw, c.env))
-    return await renderCreated(kit, c, created, null)
+    const newKey = await kit.apiKeys.create(user.id, { ...properties, id }, kit.callerOf(c.req.raw, c.env))
+    return await renderCreated(kit, c, newKey, null)
   } catch (error) {
     if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
       return c.redirect(`/keys/${id}?done=made_before`, 303)
     const refused = refusedField(kit, error, form)
     if (refused) return renderNew(kit, c, { typed: form, refused }, 400)
-    return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, statusOf(c, error))
+    return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, httpStatusOf(c, error))
   }
 }
 
@@ -180,22 +180,25 @@ function ruleOf(apiField: string, { allowedScopes, maxKeyLifetimeDays: days }: P
   return keys.networksHint
 }
 
-/** An id for the key that a form will create, so that sending it twice creates one key; a MAC binds it to the user. */
+/**
+ * An id for the key that a form will create, so that sending the form twice creates one key. A MAC binds it to the
+ * user.
+ */
 function signedNewKeyId(kit: PageKit, userId: string): string {
   const id = newId(kit.clock.now())
   return `${id}~${kit.secrets.mac('new-key-id', `${userId} ${id}`)}`
 }
 
-function verifyNewKeyId(kit: PageKit, userId: string, once: string): string | undefined {
-  const [id = '', mac = ''] = once.split('~')
+function verifyNewKeyId(kit: PageKit, userId: string, signedId: string): string | undefined {
+  const [id = '', mac = ''] = signedId.split('~')
   return kit.secrets.verifyMac('new-key-id', `${userId} ${id}`, mac) ? id : undefined
 }
 
-function hiddenFieldsOf(kit: PageKit, c: PageContext): KeyFormFields {
+function formFieldsOf(kit: PageKit, c: PageContext): KeyFormFields {
   const { user } = kit.requireSession(c)
   return {
     token: kit.forms.token(c),
-    once: signedNewKeyId(kit, user.id),
+    signedKeyId: signedNewKeyId(kit, user.id),
     isAdministrator: user.role === 'admin',
     policies: kit.policies.current(),
   }
@@ -210,7 +213,7 @@ function renderNew(
   const { keys } = texts
   const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
 ${pageHead(keys.create, keys.createLead)}
-<div class="with-aside"><section class="card">${createForm(hiddenFieldsOf(kit, c), shown.typed, shown.refused)}</section>
+<div class="with-aside"><section class="card">${createForm(formFieldsOf(kit, c), shown.typed, shown.refused)}</section>
 ${howItWorks([keys.howOnce, keys.how[1], keys.howEnd])}</div>`
   const problem = shown.problem ?? null
   const isRefused = shown.refused !== undefined
@@ -218,11 +221,11 @@ ${howItWorks([keys.howOnce, keys.how[1], keys.howEnd])}</div>`
   return kit.render(c, options, body, status)
 }
 
-/** The page of somebody without keys: an introduction and the form. */
-function firstKey(hidden: KeyFormFields): Html {
+/** The content of /keys for a person without keys: an introduction and the form. */
+function firstKeyContent(fields: KeyFormFields): Html {
   const { keys } = texts
   return html`${pageHead(keys.firstTitle, keys.firstLead)}
-<div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(hidden)}</section>
+<div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(fields)}</section>
 ${howItWorks(keys.how)}</div>`
 }
 

@@ -177,10 +177,10 @@ export interface PageKit extends PageServices, RequestFacts {
   requireSession(c: PageContext): SignedIn
 }
 
-/** Thrown by a handler if there is no page and the client is not a browser. */
+/** Thrown if no page answers the request and the client is not a browser. */
 export class NoPage extends Error {
   override readonly name = 'NoPage'
-  /** The methods of the page, as in `Allow`; null: there is no page. */
+  /** The methods that the path supports, as in the header `Allow`; null if there is no page at this path. */
   readonly allow: string | null
   constructor(allow: string | null) {
     super('no page')

@@ -9,23 +9,23 @@ import { formToken } from './layout.ts'
 import { ownPath } from './theme.ts'
 
 /**
- * Sets the language of each response: the one chosen in this browser, otherwise the one that the browser requests. Must
- * run first, so that error pages use it too.
+ * Sets the language of each response: the one chosen in this browser, otherwise the one that the app or the browser
+ * requests. Must run first, so that error pages use it too.
  */
 export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use(async (c, next) => {
-    const chosen =
+    const language =
       kit.cookies.language(c) ?? (await requestedByApp(kit, c)) ?? negotiate(c.req.header('accept-language'))
-    return answerIn(kit, isForAdministrators(c) ? FALLBACK : (chosen ?? FALLBACK), next)
+    return answerIn(kit, isForAdministrators(c) ? FALLBACK : (language ?? FALLBACK), next)
   })
 }
 
-/** Overrides the language of each response by the choice of the signed-in person. Must run after authentication. */
+/** Sets the language of each response to the one that the signed-in person chose. Must run after authentication. */
 export function answerInChosenLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use((c, next) => {
     const locale = c.get('signedIn')?.user.locale
-    const chosen = locale && !isForAdministrators(c) ? lookUp(locale) : null
-    return chosen ? answerIn(kit, chosen, next) : next()
+    const language = locale && !isForAdministrators(c) ? lookUp(locale) : null
+    return language ? answerIn(kit, language, next) : next()
   })
 }
 
@@ -49,14 +49,14 @@ async function requestedByApp(kit: PageKit, c: PageContext): Promise<Language | 
   if (!UI_LOCALES_PATHS.includes(c.req.path)) return null
   const { localesOf } = await kit.authorizations()
   const tags = localesOf(new URL(c.req.url).searchParams)
-  const found = tags.map(lookUp).find(language => language !== null) ?? null
-  if (found) kit.cookies.rememberLanguage(c, found)
-  return found
+  const language = tags.map(lookUp).find(each => each !== null) ?? null
+  if (language) kit.cookies.rememberLanguage(c, language)
+  return language
 }
 
 /**
- * GET /language: the list of languages. POST /language: stores the choice in the account, or in a cookie without
- * a session.
+ * GET /language: the list of languages. POST /language: stores the choice in a cookie and, of a signed-in person, in
+ * the account.
  */
 export function languagePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/language', c => {

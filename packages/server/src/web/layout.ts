@@ -21,7 +21,7 @@ export interface Shell {
 
 export interface PageOptions {
   title: string
-  /** Null: nobody is signed in. */
+  /** The signed-in person, if there is one. */
   user: User | null
   formToken: string
   /** Whether the client may open the local inbox. */
@@ -32,14 +32,16 @@ export interface PageOptions {
   notice?: string | null
   /** Announced immediately (`role="alert"`). */
   problem?: string | null
-  /** Whether the page is one of the documentation, which has additional styles. */
-  hasDocuments?: boolean
+  /** Whether the page belongs to the documentation, which has additional styles. */
+  isDocumentation?: boolean
   /** Whether a field of the page's form shows a problem. */
   isRefused?: boolean
   theme: ThemeChoice
-  /** The path to return to after changing the language or the theme; null: they cannot be changed here. */
+  /** The path to return to after changing the language or the theme; null if they cannot be changed on this page. */
   returnTo: string | null
-  /** For the response to a POST, to which a browser cannot return: the page with the form, to return to instead. */
+  /**
+   * The path of the page with the form. It replaces `returnTo` in the response to a POST, which cannot be loaded again.
+   */
   formAt?: string
   /** Reload interval in seconds if no script runs. */
   refreshSeconds?: number | null
@@ -62,7 +64,7 @@ ${themeColor(theme, isWide(options))}
 <link rel="icon" href="${favicon.url}" type="${favicon.type}">
 <link rel="apple-touch-icon" href="${touchIcon.url}">
 <link rel="stylesheet" href="${options.current?.startsWith('/admin') ? adminStyle.url : style.url}">
-${options.hasDocuments ? html`<link rel="stylesheet" href="${docsStyle.url}">` : ''}
+${options.isDocumentation ? html`<link rel="stylesheet" href="${docsStyle.url}">` : ''}
 <script type="module" src="${script.url}"></script>
 ${options.refreshSeconds ? html`<noscript><meta http-equiv="refresh" content="${options.refreshSeconds}"></noscript>` : ''}
 </head>
@@ -102,7 +104,7 @@ function themeColor(theme: ThemeChoice, isWide: boolean): Html {
 <meta name="theme-color" content="${dark}" media="(prefers-color-scheme: dark)">`
 }
 
-/** The operator's logo, or the default key, followed by the product's name unless the logo contains it. */
+/** The operator's or the default logo, followed by the product's name unless the logo contains it. */
 function brandMark({ productName, assets: { logo, logoDark }, brand }: Shell, theme: ThemeChoice): Html {
   if (!logo || !brand.logo) return html`${mark}<span>${productName}</span>`
   const hasName = !isMark(brand.logo)
@@ -132,7 +134,7 @@ ${options.returnTo === null ? '' : preferences(options, options.returnTo)}
 </footer>`
 }
 
-/** The forms for language and theme. Pages of administrators have no choice of language. */
+/** The choices of language and theme. Pages of administrators have no choice of language. */
 function preferences({ current = '', theme, formToken: token }: PageOptions, returnTo: string): Html {
   const hasLanguage = !current.startsWith('/admin') && !returnTo.startsWith('/language')
   return html`<div class="preferences">${hasLanguage ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`
@@ -173,14 +175,14 @@ export function formToken(token: string): Html {
   return html`<input type="hidden" name="form_token" value="${token}">`
 }
 
-/** A formatted instant; the script converts it to the reader's time zone and language. */
+/** A formatted instant; script.js converts it to the reader's time zone and language. */
 export function time(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
   return html`<time datetime="${iso}">${localization().dateAndTime(instant)}</time>`
 }
 
 /**
- * A relative time ("5 minutes ago") with the exact time as title; the script updates it, and formats the title for the
+ * A relative time ("5 minutes ago") with the exact time as title. script.js updates it, and formats the title for the
  * reader's time zone and language.
  */
 export function ago(instant: Instant, now: Instant): Html {
@@ -189,7 +191,7 @@ export function ago(instant: Instant, now: Instant): Html {
   return html`<time datetime="${iso}" title="${localization().dateAndTime(instant)}" data-age="${seconds}">${localization().ago(seconds)}</time>`
 }
 
-/** A formatted date; the script adds the full time as its title. */
+/** A formatted date; script.js adds the full time as its title. */
 export function day(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
   return html`<time class="day" datetime="${iso.slice(0, 16)}Z">${localization().date(instant)}</time>`

@@ -8,12 +8,12 @@ import { programOf } from './client-name.ts'
 import type { LiveAgent } from './kit.ts'
 import { ago, factList, formToken, type Html } from './layout.ts'
 
-/** Maximum number of connections in the card; the page of all agents lists all. */
-const MAX_SHOWN = 5
+/** Maximum number of connections in the card; /agents lists all. */
+const SHOWN_CONNECTIONS = 5
 /** Maximum number of characters of an agent's answer, which is untrusted text. */
 const MAX_ANSWER_LENGTH = 400
 
-/** An agent's answer to the greeting; null: the agent is no longer connected. */
+/** An agent's answer to the greeting; null if the agent is no longer connected. */
 export type GreetingResult = { answer: Answer | null; afterMs: number } | null
 
 export interface LiveView {
@@ -24,8 +24,8 @@ export interface LiveView {
   /** Set after a greeting was sent to one of the connections. */
   greeted?: { connectionId: string; greeting: GreetingResult }
   /**
-   * Set after the key was revoked on this page: the number of its connections, and the time until all were closed;
-   * null: not all were closed in time.
+   * Set after the key was revoked on this page: the number of its connections, and the time until all were closed,
+   * which is null if they were not closed in time.
    */
   ended?: { connections: number; afterMs: number | null }
 }
@@ -51,10 +51,10 @@ function waitingCard({ lastUsedAt }: ApiKey): Html {
 function connectedCard(view: LiveView): Html {
   const { live } = texts
   const { agents, key, token } = view
-  const hiddenCount = agents.length - MAX_SHOWN
+  const hiddenCount = agents.length - SHOWN_CONNECTIONS
   const title = agents.length === 1 ? live.live : live.liveMany({ count: agents.length })
   return html`<p class="live on" data-says="${view.greeted ? greetingText(view.greeted.greeting, true) : title}"><strong>${title}</strong></p>
-${agents.slice(0, MAX_SHOWN).map(agent => connection(view, agent))}
+${agents.slice(0, SHOWN_CONNECTIONS).map(agent => connection(view, agent))}
 ${hiddenCount > 0 ? html`<p><a href="/agents">${live.more({ count: hiddenCount })}</a></p>` : ''}
 ${view.greeted && !agents.some(agent => agent.connectionId === view.greeted?.connectionId) ? html`<p class="quiet">${live.gone}</p>` : ''}
 <details class="confirm"><summary>${live.revokeNow}</summary><form method="post" action="/keys/${key.id}/live/end" data-in-place="live-card" class="inline">${formToken(token)}<p class="quiet">${live.revokeLead}</p><button class="danger small">${live.revokeNow}</button></form></details>`
@@ -108,9 +108,9 @@ function shorten(text: string): string {
 function endedCard({ key, agents, ended }: LiveView): Html {
   const { live } = texts
   const title = key.revokedAt === null ? live.ended : endedText(ended, agents.length)
-  // Nothing will change any more: the page closes its event stream.
-  const isFinal = agents.length === 0 ? html` data-final` : ''
-  return html`<p class="live off" data-says="${title}"${isFinal}><strong>${title}</strong></p><p class="quiet">${live.endedLead}</p><p><a href="/keys">${live.allKeys}</a></p>`
+  // Nothing will change any more, so script.js closes the event stream.
+  const finalMark = agents.length === 0 ? html` data-final` : ''
+  return html`<p class="live off" data-says="${title}"${finalMark}><strong>${title}</strong></p><p class="quiet">${live.endedLead}</p><p><a href="/keys">${live.allKeys}</a></p>`
 }
 
 function endedText(ended: LiveView['ended'], remaining: number): string {

@@ -20,7 +20,7 @@ const CLOSING_POLL_MS = 50
 /** Reload interval of the waiting page if no script runs, in seconds. */
 const REFRESH_SECONDS = 3
 
-/** /keys/:id/live: waits for an agent with a key, shows it, greets it, and revokes the key. */
+/** /keys/:id/live: shows the agents of a key as they connect, greets them, and revokes the key. */
 export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/keys/:id/live', async c => renderLive(kit, c, await viewOf(kit, c)))
   app.get('/keys/:id/live/events', c => streamLive(kit, c))
@@ -85,7 +85,7 @@ function renderLive(kit: PageKit, c: PageContext, view: LiveView): Response | Pr
   return kit.render(c, { ...options, refreshSeconds }, body)
 }
 
-/** The card, which the script keeps up to date. */
+/** The card, which script.js keeps up to date. */
 export function streamedCard(view: LiveView): Html {
   const url = `/keys/${view.key.id}/live/events?seen=${stateTag(liveState(view))}`
   return html`<p class="unseen" role="status" data-announce></p><div class="live-card" id="live-card" data-stream="${url}" data-lost="${texts.live.reconnecting}">${liveCard(view)}</div>`

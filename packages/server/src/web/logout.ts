@@ -13,7 +13,7 @@ interface LogoutRequest {
   /** The content of `id_token_hint`, which names the person and the app's session. */
   hint: IssuedIdToken | null
   app: App | null
-  /** Where the browser goes afterwards, one of the app's addresses; null: to our own page. */
+  /** The registered URL of the app to which the browser goes afterwards; null for our own page. */
   redirectUri: string | null
   state: string | null
 }
@@ -28,9 +28,7 @@ export async function logout(kit: PageKit, c: PageContext): Promise<Response> {
   return finish(kit, c, request)
 }
 
-/**
- * POST /oauth/logout from our own page, or from an app (section 2): then it redirects to a GET, which has the cookies.
- */
+/** POST /oauth/logout. One from an app (section 2) is redirected to a GET, with which browsers send our cookies. */
 export async function logoutByForm(kit: PageKit, c: PageContext): Promise<Response> {
   const fields = new URLSearchParams(kit.formOf(c.req.raw, c.env).toString())
   if (!fields.has(FORM_TOKEN_FIELD)) return c.redirect(`/oauth/logout?${fields}`, 303)
@@ -57,7 +55,7 @@ async function readRequest(
   return { hint, app, redirectUri: mayRedirect ? redirectUri : null, state: param('state') }
 }
 
-/** Ends the session of these pages with the app sessions that depend on it, and the session that the id token names. */
+/** Ends the page session with the app sessions that depend on it, and the session that the id token names. */
 async function finish(kit: PageKit, c: PageContext, request: LogoutRequest): Promise<Response> {
   const { hint, redirectUri, state } = request
   const signedIn = c.get('signedIn')

@@ -35,29 +35,29 @@ interface AgentExample {
   label: string
   lead: Html | string
   line: string
-  /** The line that is run once before, such as an installation. */
-  once?: { label: string; line: string }
-  /** The same lines for another shell. */
-  other?: { label: string; line: string }
+  /** An installation that is run once before; the label stands above `line`. */
+  setup?: { label: string; line: string }
+  /** The same line for another shell. */
+  otherShell?: { label: string; line: string }
 }
 
 /**
- * The only page that shows a key itself. It is the response to a form; the script replaces its address by that of the
- * key's page, so that going back or reloading opens that page.
+ * The only page that shows a key itself. It is the response to a form; script.js replaces its URL by that of the key's
+ * page, so that going back or reloading opens that page.
  */
 export function renderCreated(
   kit: PageKit,
   c: PageContext,
-  created: { key: string; apiKey: ApiKey },
+  newKey: { key: string; apiKey: ApiKey },
   oldKeyUntil: Instant | null,
 ): Response | Promise<Response> {
   const { keys } = texts
-  const { apiKey } = created
+  const { apiKey } = newKey
   const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead"><bdi>${labelOf(apiKey)}</bdi></p></div></div>
 ${oldKeyUntil ? html`<p class="banner notice">${richText(keys.rotatedUntil, { time: time(oldKeyUntil) })}</p>` : ''}
 <section class="card" data-guards="${apiKey.id}" data-becomes="/keys/${apiKey.id}?done=shown_once"><ol class="steps">
-<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', created.key)}</li>
-${allows(apiKey.scopes, 'agent:connect') ? connectSteps(kit, c, created) : callStep(kit, created)}
+<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', newKey.key)}</li>
+${allows(apiKey.scopes, 'agent:connect') ? connectSteps(kit, c, newKey) : callStep(kit, newKey)}
 </ol></section>
 <p><a class="button second" href="/keys" data-releases>${keys.done}</a></p>`
   c.header('Referrer-Policy', 'no-referrer')
@@ -71,14 +71,14 @@ function connectSteps(kit: PageKit, c: PageContext, { key, apiKey }: { key: stri
   return html`<li><strong>${run.title}</strong>
 <fieldset class="ways"><legend class="unseen">${run.ways}</legend>
 <div class="segments">${ways.map(({ name, label }, index) => html`<input type="radio" id="way-${name}" name="way" value="${name}"${index === 0 ? raw(' checked') : ''}><label for="way-${name}">${label}</label>`)}</div>
-${ways.map(way => html`<div class="way" data-way="${way.name}"><p>${way.lead}</p>${way.once ? html`${copyableText(`run-${way.name}-once`, way.once.line)}<p class="next">${way.once.label}</p>` : ''}${copyableText(`run-${way.name}`, way.line)}${way.other ? html`<details><summary>${way.other.label}</summary>${copyableText(`run-${way.name}-other`, way.other.line)}</details>` : ''}</div>`)}
+${ways.map(way => html`<div class="way" data-way="${way.name}"><p>${way.lead}</p>${way.setup ? html`${copyableText(`run-${way.name}-once`, way.setup.line)}<p class="next">${way.setup.label}</p>` : ''}${copyableText(`run-${way.name}`, way.line)}${way.otherShell ? html`<details><summary>${way.otherShell.label}</summary>${copyableText(`run-${way.name}-other`, way.otherShell.line)}</details>` : ''}</div>`)}
 </fieldset></li>
 <li class="watch"><strong>${run.watch}</strong>
 <div class="followed">${streamedCard(view)}${connectionHelp(kit.publicUrl, apiKey)}</div>
 <noscript><p>${live.waitingElsewhere}</p><p><a class="button second" href="/keys/${apiKey.id}/live" target="_blank">${live.open}</a></p>${connectionHelp(kit.publicUrl, apiKey)}</noscript></li>`
 }
 
-/** What to check if no agent connects; the script opens it after a while. */
+/** What to check if no agent connects; script.js opens it after a while. */
 function connectionHelp(publicUrl: string, { allowedNetworks }: ApiKey): Html {
   const { live } = texts
   const [pasted, reaches, version] = live.check
@@ -100,7 +100,7 @@ function waysToRun(publicUrl: string, key: string): AgentExample[] {
       label: run.node,
       lead: run.nodeLead,
       line: `${settings} npx -y ${publicUrl}/sdk.tgz`,
-      other: {
+      otherShell: {
         label: run.powerShell,
         line: `$env:KEYWAY_URL='${publicUrl}'; $env:KEYWAY_API_KEY='${key}'; npx -y ${publicUrl}/sdk.tgz`,
       },
@@ -109,7 +109,7 @@ function waysToRun(publicUrl: string, key: string): AgentExample[] {
       name: 'python',
       label: run.python,
       lead: run.pythonLead,
-      once: {
+      setup: {
         label: run.pythonRun,
         line: `pip install "$(curl -fsS -o /dev/null -w '%{redirect_url}' ${publicUrl}/sdk.whl)"`,
       },
@@ -137,7 +137,9 @@ function callStep({ publicUrl }: PageKit, { key, apiKey }: { key: string; apiKey
   return html`<li><strong>${run.api}</strong><p>${run.noAgent} ${run.apiLead}</p>${copyableText('run-call', `curl -sS ${publicUrl}${path} -H 'Authorization: Bearer ${key}'`)}</li>`
 }
 
-/** A text with a copy button, shown if scripts run. Its space is reserved, so that the layout does not shift. */
+/**
+ * A text with a copy button, which is shown if scripts run. Its space is reserved, so that the layout does not shift.
+ */
 function copyableText(id: string, text: string): Html {
   const { keys } = texts
   return html`<div class="secret"><code id="${id}" tabindex="0" data-secret>${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`

@@ -38,7 +38,7 @@ export interface Pages {
    * @throws KeywayError for a client that asked for JSON, which also gets a problem document
    */
   fetch(request: Request, env: object): Promise<Response | NoPage>
-  /** Paths of all pages. */
+  /** Methods and paths of all pages. */
   readonly routes: readonly { method: string; path: string }[]
 }
 
@@ -79,7 +79,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   languagePages(app, kit)
   adminPages(app, kit)
   if (services.inbox) inboxPages(app, kit, services.inbox)
-  // Registered last, so that a page that hides itself by a 404 does so for every method.
+  // This is registered last, so that a page that answers 404 to some clients does so for every method.
   app.use((c, next) => answerOtherMethods(app, kit, c, next))
   app.notFound(c => {
     if (wantsHtml(c)) return renderProblem(kit, c, notFound())
@@ -98,7 +98,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   }
 }
 
-/** 405 with `Allow` for a page that does not support the method (RFC 9110 section 15.5.6). */
+/** Answers 405 with `Allow` if the page does not support the method (RFC 9110 section 15.5.6). */
 async function answerOtherMethods(app: Hono<PageVariables>, kit: PageKit, c: PageContext, next: Next) {
   const methods = ['GET', 'POST'].filter(method =>
     app.router.match(method, c.req.path)[0].some(([[, route]]) => route.method === method),
@@ -132,9 +132,9 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
     streams: createStreams(services),
     render(c, options, body, status = 200) {
       const user = c.get('signedIn')?.user ?? null
-      const done = c.req.query('done') ?? ''
+      const noticeName = c.req.query('done') ?? ''
       const notices: Readonly<Record<string, string>> = texts.notices
-      const notice = Object.hasOwn(notices, done) && !options.problem ? notices[done] : null
+      const notice = Object.hasOwn(notices, noticeName) && !options.problem ? notices[noticeName] : null
       const defaults = {
         user,
         formToken: forms.token(c),
@@ -155,12 +155,10 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
   }
 }
 
-/** Maximum length of a path that a sign-in returns to: a cookie stores it. */
+/** Maximum length of a path that a sign-in returns to, since a cookie stores it. */
 const MAX_DESTINATION_LENGTH = 500
 
-/**
- * The path of a requested page, for example of a mailed link; null for forms, streams, downloads and the start page.
- */
+/** The requested path, if a sign-in may return to it; null for forms, streams, downloads, and /keys as the default. */
 function requestedPagePath(c: PageContext): string | null {
   if (c.req.method !== 'GET' || !wantsHtml(c)) return null
   const { pathname, search } = new URL(c.req.url)

@@ -14,12 +14,12 @@ export interface PendingRequest {
 }
 
 const RETENTION = HOUR
-/** Maximum length of all requests as JSON: sealed, they must fit a cookie of at most 4,096 bytes in all. */
+/** Maximum length of the JSON of all requests, which must fit into a cookie of 4,096 bytes when it is sealed. */
 const MAX_CHARACTERS = 2900
-const CONTEXT = 'cookie'
+const SEAL_CONTEXT = 'cookie'
 
 export interface PendingRequests {
-  /** Remembers the request, and forgets the oldest ones where there is no room for all. */
+  /** Stores the request, and drops the oldest ones if there is no room for all. */
   add(c: Context, request: Omit<PendingRequest, 'id'>): PendingRequest
   find(c: Context, id: string | undefined): PendingRequest | null
   remove(c: Context, id: string): void
@@ -44,14 +44,14 @@ export function createPendingRequests({
 
   return {
     add(c, request) {
-      const added = { ...request, id: randomToken(12) }
-      write(c, [added, ...read(c)])
-      return added
+      const pendingRequest = { ...request, id: randomToken(12) }
+      write(c, [pendingRequest, ...read(c)])
+      return pendingRequest
     },
     find: (c, id) => read(c).find(request => request.id === id) ?? null,
     remove(c, id) {
-      const others = read(c).filter(request => request.id !== id)
-      write(c, others)
+      const otherRequests = read(c).filter(request => request.id !== id)
+      write(c, otherRequests)
     },
   }
 
@@ -59,7 +59,7 @@ export function createPendingRequests({
     const sealed = getCookie(c, name)
     if (!sealed) return []
     try {
-      const requests = JSON.parse(secrets.open('authorization-request', sealed, CONTEXT).toString())
+      const requests = JSON.parse(secrets.open('authorization-request', sealed, SEAL_CONTEXT).toString())
       return (requests as PendingRequest[]).filter(({ at }) => clock.now() < at + RETENTION)
     } catch (error) {
       // The cookie was forged, or sealed under a secret that was removed since.
@@ -74,7 +74,7 @@ export function createPendingRequests({
     const sealed = secrets.seal(
       'authorization-request',
       Buffer.from(JSON.stringify(requestsThatFit)),
-      CONTEXT,
+      SEAL_CONTEXT,
     )
     setCookie(c, name, sealed, { ...attributes, maxAge: RETENTION / SECOND })
   }

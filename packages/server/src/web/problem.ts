@@ -76,13 +76,13 @@ function describe(error: Error): Problem {
   }
 }
 
-/** Says when to try again. Only in English it names the limit, as the API's message does. */
+/** Says when to try again. Only the English text, which is the API's message, also names the limit. */
 export function limitedLead({ message, extras }: KeywayError): string {
   if (localization().language === 'en') return message
   return texts.errors.limitedLead({ wait: localization().duration(extras.retryAfter ?? 1) })
 }
 
-/** The API's message: alone in English, after a translated sentence in other languages. */
+/** The API's message, which is in English. In other languages a translated sentence precedes it. */
 function reasonOf({ message }: KeywayError): Pick<Problem, 'lead' | 'reason'> {
   return localization().language === 'en'
     ? { lead: message }

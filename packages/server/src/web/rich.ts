@@ -3,7 +3,7 @@ import type { TextTemplate } from '../languages/text.ts'
 import type { Html } from './layout.ts'
 
 /** Delimits placeholders: a private-use character, which no text contains. */
-const MARK = '\uE000'
+const DELIMITER = '\uE000'
 
 /** A text with markup in some of its placeholders. */
 export function richText<Names extends string>(
@@ -11,8 +11,8 @@ export function richText<Names extends string>(
   values: Record<Names, Html | string>,
 ): Html {
   const names = Object.keys(values) as Names[]
-  const marks = names.map((name, index) => [name, `${MARK}${index}${MARK}`])
-  const parts = text(Object.fromEntries(marks) as Record<Names, string>).split(MARK)
+  const delimited = names.map((name, index) => [name, `${DELIMITER}${index}${DELIMITER}`])
+  const parts = text(Object.fromEntries(delimited) as Record<Names, string>).split(DELIMITER)
   // Every second part is the number of a placeholder.
   return html`${parts.map((part, index) => (index % 2 === 0 ? part : values[names[Number(part)]!]))}`
 }

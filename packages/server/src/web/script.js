@@ -11,7 +11,7 @@ else if (pageUrl.searchParams.has('done')) {
   history.replaceState(null, '', pageUrl)
 }
 
-/** The locale of dates and numbers: the reader's own, if it is one of the page's language. */
+/** The locale of dates and numbers: the first of the browser's locales that is of the page's language. */
 const { lang } = document.documentElement
 const locale = navigator.languages.find(each => each.split('-')[0] === lang.split('-')[0]) ?? lang
 
@@ -26,13 +26,13 @@ function agoText(seconds) {
   const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
   return size ? ages.format(-Math.floor(seconds / size), unit) : document.body.dataset.justNow
 }
-const AGES_UPDATED_EVERY_MS = 10_000
+const AGES_UPDATE_MS = 10_000
 setInterval(() => {
   for (const element of document.querySelectorAll('time[data-age]')) {
     const elapsed = (performance.now() - element.shownAt) / 1000
     element.textContent = agoText(Number(element.dataset.age) + elapsed)
   }
-}, AGES_UPDATED_EVERY_MS)
+}, AGES_UPDATE_MS)
 
 /** Shows times in the reader's time zone. */
 function localizeTimes(root) {
@@ -50,18 +50,18 @@ function localizeTimes(root) {
 localizeTimes(document)
 
 // If a navigation is wider than the window, scrolls it to the entry of the current page, also when a phone is turned.
-const widths = new ResizeObserver(resized => {
-  for (const { target: nav } of resized) {
+const observer = new ResizeObserver(entries => {
+  for (const { target: nav } of entries) {
     const current = nav.querySelector('[aria-current]')
     if (current)
       nav.scrollLeft +=
         current.getBoundingClientRect().x - nav.getBoundingClientRect().x - nav.clientWidth / 3
   }
 })
-for (const nav of document.querySelectorAll('.tabs, .filter')) widths.observe(nav)
+for (const nav of document.querySelectorAll('.tabs, .filter')) observer.observe(nav)
 
-// While a form is being sent, its button shows that, and it is not sent a second time.
-const RESENT_AFTER_MS = 10_000
+// While a form is being sent, its button shows that, and the form is not sent a second time.
+const RESEND_AFTER_MS = 10_000
 function startSending(form, submitter) {
   const button = submitter ?? form.querySelector('button:not([type])')
   form.dataset.sent = 'yes'
@@ -78,7 +78,7 @@ addEventListener('submit', event => {
   if (form.dataset.inPlace) {
     event.preventDefault()
     void sendInPlace(form).finally(endSending)
-  } else setTimeout(endSending, RESENT_AFTER_MS)
+  } else setTimeout(endSending, RESEND_AFTER_MS)
 })
 addEventListener('pageshow', event => {
   if (!event.persisted) return
@@ -105,7 +105,7 @@ async function sendInPlace(form) {
   }
 }
 
-/** Has screen readers say a text; a problem is shown as well. */
+/** Makes screen readers say a text. A problem is shown as well. */
 function announce(text, isProblem = false) {
   const output = document.querySelector('[data-announce]')
   if (!output) return
@@ -116,7 +116,7 @@ function announce(text, isProblem = false) {
 }
 
 /** Text for screen readers only. */
-function unseen(text) {
+function srOnly(text) {
   return Object.assign(document.createElement('span'), { className: 'unseen', textContent: text })
 }
 
@@ -132,8 +132,8 @@ function replaceContent(element, content) {
     const target = newRow?.querySelectorAll('a, button')[position] ?? document.getElementById('main')
     target.focus({ preventScroll: true })
   }
-  const announced = element.querySelector('[data-says]')
-  if (announced) announce(announced.dataset.says)
+  const source = element.querySelector('[data-says]')
+  if (source) announce(source.dataset.says)
   if (element.querySelector('.live.on')) doneLink?.classList.remove('second')
   if (element.querySelector('[data-final]')) element.dispatchEvent(new Event('final'))
 }
@@ -157,7 +157,7 @@ document.addEventListener('click', async event => {
   }, COPIED_SHOWN_MS)
 })
 
-// A code is sent as soon as it is complete, once.
+// Sends a form once, as soon as the code in it is complete.
 for (const input of document.querySelectorAll('input[data-complete]')) {
   input.addEventListener('input', () => {
     const isComplete = input.value.replace(/\D/g, '').length === Number(input.dataset.complete)
@@ -198,19 +198,19 @@ for (const element of document.querySelectorAll('[data-opens-after]')) {
   }, Number(element.dataset.opensAfter) * 1000)
 }
 
-/** `0:57` or `1:00:57`. */
+/** Formats seconds as `0:57` or `1:00:57`. */
 function countdown(seconds) {
-  const padded = count => String(count).padStart(2, '0')
+  const pad = count => String(count).padStart(2, '0')
   const minutes = Math.floor(seconds / 60)
   const hours = Math.floor(minutes / 60)
-  return `${hours > 0 ? `${hours}:${padded(minutes % 60)}` : minutes}:${padded(seconds % 60)}`
+  return `${hours > 0 ? `${hours}:${pad(minutes % 60)}` : minutes}:${pad(seconds % 60)}`
 }
 
 for (const element of document.querySelectorAll('[data-countdown]')) {
-  const until = performance.now() + Number(element.dataset.countdown) * 1000
+  const endsAt = performance.now() + Number(element.dataset.countdown) * 1000
   const button = document.getElementById(element.dataset.enables)
   const tick = () => {
-    const remaining = Math.ceil((until - performance.now()) / 1000)
+    const remaining = Math.ceil((endsAt - performance.now()) / 1000)
     button.disabled = remaining > 0
     element.textContent = remaining > 0 ? element.dataset.words.replace('{}', countdown(remaining)) : ''
     if (remaining > 0) setTimeout(tick, 250)
@@ -230,34 +230,34 @@ for (const element of document.querySelectorAll('[data-goes-on]')) {
 // Browsers limit the connections to one server, so hidden tabs close their stream. `onConnection` is called with
 // whether the stream is open; short interruptions, in which the browser opens a new one, are not reported.
 const LOST_AFTER_MS = 3000
-const REOPENED_AFTER_MS = 5000
+const REOPEN_MS = 5000
 function listen(url, listeners, onConnection) {
   const address = new URL(url, location.href)
   let stream = null
-  let lost = 0
-  let reopening = 0
+  let lossTimer = 0
+  let reopenTimer = 0
   const close = () => {
-    clearTimeout(lost)
-    clearTimeout(reopening)
-    lost = reopening = 0
+    clearTimeout(lossTimer)
+    clearTimeout(reopenTimer)
+    lossTimer = reopenTimer = 0
     stream?.close()
     stream = null
   }
   const openStream = () => {
     stream = new EventSource(address)
     stream.addEventListener('open', () => {
-      clearTimeout(lost)
-      lost = 0
+      clearTimeout(lossTimer)
+      lossTimer = 0
       onConnection(true)
     })
     stream.addEventListener('error', () => {
-      lost ||= setTimeout(() => onConnection(false), LOST_AFTER_MS)
+      lossTimer ||= setTimeout(() => onConnection(false), LOST_AFTER_MS)
       // The browser itself does not reconnect after an error response, for example of a proxy.
-      if (stream.readyState === EventSource.CLOSED && !reopening)
-        reopening = setTimeout(() => {
-          reopening = 0
+      if (stream.readyState === EventSource.CLOSED && !reopenTimer)
+        reopenTimer = setTimeout(() => {
+          reopenTimer = 0
           openStream()
-        }, REOPENED_AFTER_MS)
+        }, REOPEN_MS)
     })
     stream.addEventListener('ended', () => {
       stop()
@@ -289,13 +289,13 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
     list.dataset.liveKeys,
     {
       live(event) {
-        const live = event.data.split(' ')
+        const ids = event.data.split(' ')
         for (const dot of list.querySelectorAll('[data-dot]')) {
           // The link to the key follows the dot.
-          const isOn = live.includes(dot.nextElementSibling.pathname.split('/').pop())
+          const isOn = ids.includes(dot.nextElementSibling.pathname.split('/').pop())
           dot.classList.toggle('on', isOn)
           dot.title = isOn ? list.dataset.says : ''
-          dot.replaceChildren(...(isOn ? [unseen(dot.title)] : []))
+          dot.replaceChildren(...(isOn ? [srOnly(dot.title)] : []))
         }
       },
     },
@@ -303,7 +303,8 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
   )
 }
 
-// Counts the selected rows of a list. Its selectors select all rows, or none if all are selected already.
+// Counts the selected rows of a list. Elements with `data-selects` select all rows, or none if all are selected
+// already.
 for (const form of document.querySelectorAll('form[data-selection]')) {
   // form.id would be the boxes, since inputs with the name `id` replace the property.
   const id = form.dataset.selection
@@ -331,7 +332,7 @@ for (const form of document.querySelectorAll('form[data-selection]')) {
   addEventListener('pageshow', showCount)
 }
 
-// Live parts: the server sends the whole part whenever it changed. A part that may be out of date is greyed out.
+// Live parts: the server sends the whole part whenever it has changed. A part that may be out of date is greyed out.
 for (const element of document.querySelectorAll('[data-stream]')) {
   const stop = listen(
     element.dataset.stream,

@@ -11,9 +11,9 @@ export function pageHeaders(publicUrl: string): [string, string][] {
 }
 
 /**
- * For pages whose form redirects to an app. Browsers apply `form-action` to every redirect that follows, also to
- * further ones by the app, so all of https is allowed. An app that opened the page in a window can still reach that
- * window.
+ * Allows the forms of a page to redirect to an app. Browsers apply `form-action` to all redirects that follow, also to
+ * further ones by the app, so all of https is allowed. An app that opened the page in a window keeps its reference to
+ * that window.
  */
 export function allowRedirectTo(c: Context, redirectUri: string): void {
   const { protocol, origin } = new URL(redirectUri)
@@ -22,7 +22,7 @@ export function allowRedirectTo(c: Context, redirectUri: string): void {
   allowOpener(c)
 }
 
-/** Keeps `window.opener`. Needed for redirects too: browsers sever it at the first response that does not allow it. */
+/** Keeps `window.opener`. Redirects need this too: browsers sever it at the first response that does not allow it. */
 export function allowOpener(c: Context): void {
   c.header('Cross-Origin-Opener-Policy', 'unsafe-none')
 }

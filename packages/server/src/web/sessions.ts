@@ -3,14 +3,14 @@ import { html } from 'hono/html'
 import { parseId } from '../ids.ts'
 import { texts } from '../languages/current.ts'
 import type { Session } from '../sessions/session.ts'
-import { idleEnd } from '../sessions/session-lifetime.ts'
+import { expiryIfUnused } from '../sessions/session-lifetime.ts'
 import { describeClient } from './client-name.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
 
 /** Maximum number of sessions on the page; the API lists all of them. */
-const ROWS = 100
+const SHOWN_SESSIONS = 100
 
 /** /sessions: lists sessions, that of this browser first, and ends them. */
 export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -35,25 +35,25 @@ export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
 
 async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   const { user, session: current } = kit.requireSession(c)
-  const sessionPage = await kit.sessions.list(user.id, { limit: ROWS, after: null })
+  const sessionPage = await kit.sessions.list(user.id, { limit: SHOWN_SESSIONS, after: null })
   const rows = sessionPage.rows.toSorted(
     (left, right) => Number(right.id === current.id) - Number(left.id === current.id),
   )
   const token = kit.forms.token(c)
   const appNames = await namesOfApps(kit, rows)
-  const body = html`${pageHead(texts.sessions.title, texts.sessions.lead, rows.length > 1 ? endOthers(token) : '')}
+  const body = html`${pageHead(texts.sessions.title, texts.sessions.lead, rows.length > 1 ? endOthersForm(token) : '')}
 <section class="card flush"><ul class="list">${rows.map(session => row(kit, session, token, session.id === current.id, appNames))}</ul></section>`
   return kit.render(c, { title: texts.sessions.title, current: '/sessions' }, body)
 }
 
-/** The names of the apps for which sessions were opened; for a removed app its id. */
+/** The names of the apps for which sessions were opened, by app id. A removed app has its id as name. */
 async function namesOfApps(kit: PageKit, sessions: readonly Session[]): Promise<Map<string, string>> {
   const ids = new Set(sessions.filter(({ kind }) => kind === 'app').map(({ appId }) => appId))
   const idsWithNames = [...ids].map(async id => [id, (await kit.apps.find(id))?.name ?? id] as const)
   return new Map(await Promise.all(idsWithNames))
 }
 
-function endOthers(token: string): Html {
+function endOthersForm(token: string): Html {
   return html`<form method="post" action="/sessions/end-others">${formToken(token)}<button class="second harm">${texts.sessions.endOthers}</button></form>`
 }
 
@@ -69,7 +69,7 @@ function row(
   const client = session.client ? describeClient(session.client) : sessions.unknownClient
   return html`<li class="item">
 <div class="what"><span class="name"><bdi>${client}</bdi></span>${tags(session, isCurrent, appNames)}<p><code>${session.network}</code></p></div>
-<p class="when">${sessions.used} ${ago(session.lastUsedAt, now)}<br>${sessions.created} ${ago(session.createdAt, now)}<br>${sessions.ends} ${time(idleEnd(session, kit.lifetimes))}</p>
+<p class="when">${sessions.used} ${ago(session.lastUsedAt, now)}<br>${sessions.created} ${ago(session.createdAt, now)}<br>${sessions.ends} ${time(expiryIfUnused(session, kit.lifetimes))}</p>
 <form class="buttons" method="post" action="/sessions/${session.id}/end">${formToken(token)}<button class="second small harm">${isCurrent ? texts.nav.signOut : sessions.end}<span class="unseen"> ${client}</span></button></form>
 </li>`
 }

@@ -13,7 +13,7 @@ import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
 import { richText } from './rich.ts'
-import { findWaiting } from './waiting-request.ts'
+import { findWaitingRequest } from './waiting-request.ts'
 
 /** How long the button for another mail is disabled after one was sent. */
 const RESEND_PAUSE_SECONDS = 15
@@ -22,20 +22,20 @@ const RESEND_PAUSE_SECONDS = 15
 export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sign-in', async c => {
     const signedIn = c.get('signedIn')
-    // The address in the link of an invitation.
-    const invited = parseEmailAddress(c.req.query('email') ?? '')
-    if (signedIn && !c.req.query('again') && !invited) return c.redirect('/keys', 303)
-    const waiting = await findWaiting(kit, c)
-    const email = invited ?? waiting?.loginHint ?? signedIn?.user.email ?? ''
+    // The link in an invitation contains the address.
+    const invitedEmail = parseEmailAddress(c.req.query('email') ?? '')
+    if (signedIn && !c.req.query('again') && !invitedEmail) return c.redirect('/keys', 303)
+    const waitingRequest = await findWaitingRequest(kit, c)
+    const email = invitedEmail ?? waitingRequest?.loginHint ?? signedIn?.user.email ?? ''
     return renderSignIn(kit, c, { email, appId: c.req.query('app_id') })
   })
   app.post('/sign-in', c => sendLink(kit, c))
   app.get('/check-mail', async c => {
-    const [requested] = kit.cookies.requestedLinks(c)
-    // The link was opened in another tab meanwhile: continue here too.
-    if (requested && isSignedInSince(c, requested))
+    const [requestedLink] = kit.cookies.requestedLinks(c)
+    // If the link was opened in another tab meanwhile, this tab continues too.
+    if (requestedLink && isSignedInSince(c, requestedLink))
       return c.redirect(kit.cookies.takeDestination(c) ?? '/keys', 303)
-    return requested ? renderCheckMail(kit, c, requested, {}) : c.redirect('/sign-in', 303)
+    return requestedLink ? renderCheckMail(kit, c, requestedLink, {}) : c.redirect('/sign-in', 303)
   })
   app.post('/check-mail', c => redeemCode(kit, c))
   app.post('/sign-out', async c => {
@@ -55,12 +55,12 @@ function isSignedInSince(c: PageContext, { email, at }: RequestedLink): boolean 
 
 async function sendLink(kit: PageKit, c: PageContext): Promise<Response> {
   const form = kit.forms.read(c)
-  const typed = form.get('email') ?? ''
+  const typedEmail = form.get('email') ?? ''
   const appId = form.get('app_id') ?? undefined
-  const email = parseEmailAddress(typed)
+  const email = parseEmailAddress(typedEmail)
   if (!email) {
     const refused = { field: 'email', message: texts.signIn.badEmail }
-    return renderSignIn(kit, c, { refused, email: typed, appId }, 400)
+    return renderSignIn(kit, c, { refused, email: typedEmail, appId }, 400)
   }
   try {
     const isReturning = kit.cookies.isReturning(c, email)
@@ -75,7 +75,7 @@ async function sendLink(kit: PageKit, c: PageContext): Promise<Response> {
     return c.redirect(form.get('again') ? '/check-mail?done=resent' : '/check-mail', 303)
   } catch (error) {
     if (!(error instanceof KeywayError) || error.code !== 'rate_limited') throw error
-    return renderLimited(kit, c, error, typed, appId)
+    return renderLimited(kit, c, error, typedEmail, appId)
   }
 }
 
@@ -83,16 +83,17 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   const seconds = error.extras.retryAfter ?? 1
   c.header('Retry-After', String(seconds))
   const { limited, noNewMail, limitIs } = texts.checkMail
-  const [requested] = kit.cookies.requestedLinks(c)
-  const hasMail = requested?.email === parseEmailAddress(email)
+  const [requestedLink] = kit.cookies.requestedLinks(c)
+  const hasMail = requestedLink?.email === parseEmailAddress(email)
   // Only the operator can read the local inbox, so the name of the setting is shown.
   const setting = kit.showsInbox(c) ? error.extras.setting : undefined
   const problem = `${hasMail ? noNewMail : limited}${setting ? ` ${limitIs({ setting })}` : ''}`
-  if (requested && hasMail) return renderCheckMail(kit, c, requested, { problem, pause: seconds }, 429)
-  return renderSignIn(kit, c, { problem, email, appId, pause: seconds }, 429)
+  if (requestedLink && hasMail)
+    return renderCheckMail(kit, c, requestedLink, { problem, pauseSeconds: seconds }, 429)
+  return renderSignIn(kit, c, { problem, email, appId, pauseSeconds: seconds }, 429)
 }
 
-/** `0:57` or `1:00:57`, the format of the script's countdown. */
+/** Formats seconds as `0:57` or `1:00:57`, like the countdown of script.js. */
 function countdown(seconds: number): string {
   const padded = (count: number) => String(count).padStart(2, '0')
   const minutes = Math.floor(seconds / 60)
@@ -104,25 +105,27 @@ function countdown(seconds: number): string {
 
 async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   const form = kit.forms.read(c)
-  const requested = kit.cookies.requestedLinks(c).find(link => link.loginId === form.get('login_id'))
-  if (!requested) return c.redirect('/sign-in', 303)
+  const requestedLink = kit.cookies.requestedLinks(c).find(link => link.loginId === form.get('login_id'))
+  if (!requestedLink) return c.redirect('/sign-in', 303)
   const code = (form.get('code') ?? '').replace(/[\s-]/g, '')
-  if (!isLoginCode(code)) return renderCheckMail(kit, c, requested, { badCode: texts.checkMail.badCode }, 400)
+  if (!isLoginCode(code))
+    return renderCheckMail(kit, c, requestedLink, { badCode: texts.checkMail.badCode }, 400)
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
     kit.failures.assertMayGuess(caller)
-    const isReturning = kit.cookies.isReturning(c, requested.email)
-    const proof = { loginId: requested.loginId, code, email: requested.email, isReturning }
+    const isReturning = kit.cookies.isReturning(c, requestedLink.email)
+    const proof = { loginId: requestedLink.loginId, code, email: requestedLink.email, isReturning }
     return await startSession(kit, c, await kit.magicLinks.verify(proof, 'page', caller))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     const refusal = kit.failures.refusal(caller, error)
-    if (error.code === 'account_suspended') return renderSuspended(kit, c, requested.email)
+    if (error.code === 'account_suspended') return renderSuspended(kit, c, requestedLink.email)
     const problem = codeProblem(kit, refusal)
     if (!problem) throw error
-    if (refusal.code !== 'rate_limited') return renderCheckMail(kit, c, requested, { badCode: problem }, 400)
+    if (refusal.code !== 'rate_limited')
+      return renderCheckMail(kit, c, requestedLink, { badCode: problem }, 400)
     c.header('Retry-After', String(refusal.extras.retryAfter ?? 1))
-    return renderCheckMail(kit, c, requested, { problem }, 429)
+    return renderCheckMail(kit, c, requestedLink, { problem }, 429)
   }
 }
 
@@ -130,14 +133,14 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
 export async function startSession(
   kit: PageKit,
   c: PageContext,
-  started: { cookie: string; isNewUser: boolean; user: User; session: Session },
+  { cookie, isNewUser, user, session }: { cookie: string; isNewUser: boolean; user: User; session: Session },
 ): Promise<Response> {
-  kit.cookies.setSession(c, started.cookie, kit.lifetimes.sessionSeconds)
-  const email = started.user.email && parseEmailAddress(started.user.email)
+  kit.cookies.setSession(c, cookie, kit.lifetimes.sessionSeconds)
+  const email = user.email && parseEmailAddress(user.email)
   if (email) kit.cookies.rememberSignIn(c, email)
-  const previous = c.get('signedIn')
-  if (previous) await kit.sessions.replace(previous.session, started.session, kit.callerOf(c.req.raw, c.env))
-  const home = started.isNewUser ? '/keys?done=welcome' : '/keys'
+  const previousSession = c.get('signedIn')?.session
+  if (previousSession) await kit.sessions.replace(previousSession, session, kit.callerOf(c.req.raw, c.env))
+  const home = isNewUser ? '/keys?done=welcome' : '/keys'
   return c.redirect(kit.cookies.takeDestination(c) ?? home, 303)
 }
 
@@ -157,7 +160,7 @@ export function renderSuspended(kit: PageKit, c: PageContext, email: string): Re
   return kit.render(c, { title: verify.suspended, formAt: '/sign-in' }, body, 403)
 }
 
-/** The field for the address; also on the page for invalid links. */
+/** The field for the mail address, which the page for invalid links has too. */
 export function emailField(email: string, refused: FieldProblem | null = null, focus = false): Html {
   const { signIn } = texts
   const attributes = refused ? fieldState('email', refused) : raw(focus ? ' autofocus' : '')
@@ -171,21 +174,21 @@ ${fieldProblem('email', refused)}
 async function renderSignIn(
   kit: PageKit,
   c: PageContext,
-  shown: { problem?: string; refused?: FieldProblem; email: string; appId?: string; pause?: number },
+  shown: { problem?: string; refused?: FieldProblem; email: string; appId?: string; pauseSeconds?: number },
   status = 200,
 ): Promise<Response> {
   const { signIn, apps } = texts
-  const waiting = await findWaiting(kit, c)
+  const waitingRequest = await findWaitingRequest(kit, c)
   const body = html`<section class="card">
 <h1>${signIn.heading({ product: kit.productName })}</h1>
-${waiting ? html`<p class="lead"><strong>${apps.signInTo({ app: waiting.app.name })}</strong></p>` : ''}
+${waitingRequest ? html`<p class="lead"><strong>${apps.signInTo({ app: waitingRequest.app.name })}</strong></p>` : ''}
 <p class="lead">${signIn.lead}</p>
 <form method="post" action="/sign-in">
 ${formToken(kit.forms.token(c))}
 ${shown.appId ? html`<input type="hidden" name="app_id" value="${shown.appId}">` : ''}
 ${emailField(shown.email, shown.refused, true)}
 <button class="full" id="send">${signIn.submit}</button>
-${shown.pause ? countdownLine(shown.pause, 'send') : ''}
+${shown.pauseSeconds ? countdownLine(shown.pauseSeconds, 'send') : ''}
 </form>
 <p class="hint">${signUpHint(kit)}</p>
 </section>`
@@ -204,19 +207,19 @@ function signUpHint(kit: PageKit): string {
 async function renderCheckMail(
   kit: PageKit,
   c: PageContext,
-  requested: RequestedLink,
-  shown: { problem?: string; badCode?: string; pause?: number },
+  requestedLink: RequestedLink,
+  shown: { problem?: string; badCode?: string; pauseSeconds?: number },
   status = 200,
 ): Promise<Response> {
   const { checkMail } = texts
-  const elapsed = Math.ceil((kit.clock.now() - requested.at) / 1000)
-  const pause = shown.pause ?? Math.max(0, RESEND_PAUSE_SECONDS - elapsed)
+  const elapsed = Math.ceil((kit.clock.now() - requestedLink.at) / 1000)
+  const pauseSeconds = shown.pauseSeconds ?? Math.max(0, RESEND_PAUSE_SECONDS - elapsed)
   const token = kit.forms.token(c)
   const isInboxHere = kit.showsInbox(c)
-  await findWaiting(kit, c)
-  const address = html`<strong>${requested.email}</strong>`
-  // The refused mail is not on its way.
-  const isLimited = shown.problem !== undefined && shown.pause !== undefined
+  await findWaitingRequest(kit, c)
+  const address = html`<strong>${requestedLink.email}</strong>`
+  // If a limit refused the mail, the page must not say that it is on its way.
+  const isLimited = shown.problem !== undefined && shown.pauseSeconds !== undefined
   const refused = shown.badCode ? { field: 'code', message: shown.badCode } : null
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
@@ -224,7 +227,7 @@ async function renderCheckMail(
 ${kit.inbox ? inboxHint(isInboxHere) : ''}
 <form method="post" action="/check-mail">
 ${formToken(token)}
-<input type="hidden" name="login_id" value="${requested.loginId}">
+<input type="hidden" name="login_id" value="${requestedLink.loginId}">
 <div class="field">
 <label for="code">${checkMail.code}</label>
 <input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required data-complete="${LOGIN_CODE_DIGITS}"${refused ? '' : raw(' autofocus')}${fieldState('code', refused, 'code-hint')}>
@@ -236,23 +239,23 @@ ${fieldProblem('code', refused)}
 <hr>
 <form method="post" action="/sign-in" class="spread">
 ${formToken(token)}
-<input type="hidden" name="email" value="${requested.email}"><input type="hidden" name="again" value="1">
+<input type="hidden" name="email" value="${requestedLink.email}"><input type="hidden" name="again" value="1">
 <button class="plain" id="resend">${checkMail.resend}</button>
 <a href="/sign-in">${checkMail.wrongAddress}</a>
 </form>
-${countdownLine(pause, 'resend')}
+${countdownLine(pauseSeconds, 'resend')}
 </section>`
   const options = { title: checkMail.title, problem: shown.problem ?? null, formAt: '/check-mail' }
   return kit.render(c, { ...options, isRefused: refused !== null }, body, status)
 }
 
-/** The time until the button is enabled; the script counts it down and disables the button. */
-function countdownLine(pause: number, buttonId: string): Html {
+/** The time until the button is enabled; script.js counts it down and disables the button until then. */
+function countdownLine(pauseSeconds: number, buttonId: string): Html {
   const { checkMail } = texts
-  return html`<p class="hint countdown" data-countdown="${pause}" data-enables="${buttonId}" data-words="${checkMail.wait({ time: '{}' })}">${pause > 0 ? checkMail.wait({ time: countdown(pause) }) : ''}</p>`
+  return html`<p class="hint countdown" data-countdown="${pauseSeconds}" data-enables="${buttonId}" data-words="${checkMail.wait({ time: '{}' })}">${pauseSeconds > 0 ? checkMail.wait({ time: countdown(pauseSeconds) }) : ''}</p>`
 }
 
-/** If mail is not sent: a link to the local inbox, or a hint for the operator. */
+/** Shown if mail is stored instead of sent: a link to the local inbox, or how the operator opens it. */
 function inboxHint(isHere: boolean): Html {
   const { checkMail } = texts
   return isHere

@@ -22,13 +22,13 @@ export const MAX_STREAMS = 500
 /** How long a browser waits before it connects again; soon, since every stream ends after `MAX_POLLS`. */
 const RETRY_MS = 500
 
-/** `id`: sent back by the browser when it connects again, as `Last-Event-ID`. */
+/** Sends an event. A browser that connects again sends its `id` back as `Last-Event-ID`. */
 export type Send = (event: string, data: string, id?: string) => Promise<void>
 /** Sends what has changed since the last call. Returns false to end the stream. */
 export type Poll = (send: Send) => Promise<boolean>
 
 export interface Streams {
-  /** Server-sent events from `poll`, called once a second while the page is connected. */
+  /** Responds with the server-sent events of `poll`, which is called once a second while the page is connected. */
   serve(c: Context, owner: string, poll: Poll): Response
 }
 

@@ -15,7 +15,7 @@ interface Bar {
   refused: number
 }
 
-/** Uses are counted some seconds after they are shown as the last use. A minute is well above that. */
+/** Time within which a use is counted at the latest: counts follow `lastUsedAt` by some seconds. */
 const COUNTED_WITHIN = MINUTE
 
 /** What the text for a period without uses depends on. */
@@ -28,7 +28,7 @@ interface UsageContext {
 }
 
 /** Uses and refusals per day as a bar chart, and as a table with the same numbers for screen readers. */
-export function usageChart(days: readonly UsageBucket[], shown: UsageContext = {}): Html {
+export function usageChart(days: readonly UsageBucket[], context: UsageContext = {}): Html {
   const { usage } = texts
   const bars = days.map(toBar)
   const [uses, refused] = [sum(bars.map(bar => bar.uses)), sum(bars.map(bar => bar.refused))]
@@ -37,7 +37,7 @@ export function usageChart(days: readonly UsageBucket[], shown: UsageContext = {
     uses: usage.uses({ count: uses }),
     refusals: usage.refusals({ count: refused }),
   })
-  if (uses + refused === 0) return html`<p class="quiet">${nothingCounted(days.length, shown)}</p>`
+  if (uses + refused === 0) return html`<p class="quiet">${nothingCounted(days.length, context)}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
   return html`<figure class="usage"><p class="axis" aria-hidden="true"><span>${localization().number(highest)}</span></p><svg viewBox="0 0 ${(bars.length - 1) * DAY_WIDTH + BAR_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => stackedBar(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 <details><summary>${usage.asTable}</summary><section class="scroll" tabindex="0" aria-label="${usage.asTable}">${table(days)}</section></details>`
@@ -51,8 +51,8 @@ function nothingCounted(count: number, { isOver, lastUsedAt, now }: UsageContext
 
 /** The first and the last day, below the two ends of a chart. */
 export function axis(days: readonly { start: Instant }[]): Html {
-  const ends = [days[0], days.at(-1)].filter(end => end !== undefined)
-  return html`<p class="axis" aria-hidden="true">${ends.map(({ start }) => html`<span>${day(start)}</span>`)}</p>`
+  const endDays = [days[0], days.at(-1)].filter(each => each !== undefined)
+  return html`<p class="axis" aria-hidden="true">${endDays.map(({ start }) => html`<span>${day(start)}</span>`)}</p>`
 }
 
 function toBar({ start, exchanges, apiCalls, introspections, connections, refused }: UsageBucket): Bar {
@@ -63,7 +63,7 @@ function toBar({ start, exchanges, apiCalls, introspections, connections, refuse
   }
 }
 
-/** Refusals are stacked on uses. Any number above 0 is at least one unit high. */
+/** A bar with the refusals on top of the uses. Any number above 0 is at least one unit high. */
 function stackedBar({ uses, refused }: Bar, index: number, highest: number): Html {
   const heightOf = (count: number) => (count === 0 ? 0 : Math.max(1, Math.round((count / highest) * HEIGHT)))
   const [usedHeight, deniedHeight] = [heightOf(uses), heightOf(refused)]

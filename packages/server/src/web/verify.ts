@@ -8,7 +8,7 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken } from './layout.ts'
 import { richText } from './rich.ts'
 import { emailField, renderSuspended, startSession } from './sign-in.ts'
-import { findWaiting } from './waiting-request.ts'
+import { findWaitingRequest } from './waiting-request.ts'
 
 /** Query parameters of a mailed link. */
 interface LinkParts {
@@ -24,14 +24,14 @@ interface LinkParts {
 export function verifyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/verify', async c => {
     c.header('Referrer-Policy', 'no-referrer')
-    // The script removed the token from the address, and the page was reloaded.
+    // script.js removes the token from the address bar, so a reload of the page has none.
     if (!c.req.query('token') && !c.req.query('email')) return c.redirect('/check-mail', 303)
     const parts = readParts(name => c.req.query(name))
     if (!parts) return renderUnusable(kit, c, 'invalid', c.req.query('email') ?? '')
     const { state, loginId } = await kit.magicLinks.inspect(parts.token, parts.email)
     if (state !== 'live') return answerUnusable(kit, c, state, parts.email)
     const isRequestedHere = kit.cookies.requestedLinks(c).some(link => link.loginId === loginId)
-    return renderConfirm(kit, c, parts, isRequestedHere && otherPerson(c, parts) === null)
+    return renderConfirm(kit, c, parts, isRequestedHere && otherSignedInEmail(c, parts) === null)
   })
   app.post('/verify', c => {
     c.header('Referrer-Policy', 'no-referrer')
@@ -48,9 +48,9 @@ function readParts(field: (name: string) => string | null | undefined): LinkPart
 }
 
 /** The address of another user who is signed in here, or null. */
-function otherPerson(c: PageContext, { email }: LinkParts): string | null {
-  const current = c.get('signedIn')?.user.email ?? null
-  return current === email ? null : current
+function otherSignedInEmail(c: PageContext, { email }: LinkParts): string | null {
+  const currentEmail = c.get('signedIn')?.user.email ?? null
+  return currentEmail === email ? null : currentEmail
 }
 
 async function verify(kit: PageKit, c: PageContext): Promise<Response> {
@@ -69,13 +69,13 @@ async function verify(kit: PageKit, c: PageContext): Promise<Response> {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'account_suspended') return renderSuspended(kit, c, parts.email)
     if (error.code === 'forbidden') return renderNotOpen(kit, c)
-    const unusable = UNUSABLE_STATES[error.code]
+    const state = UNUSABLE_STATES[error.code]
     // A second click on the button is not counted as a failure: the first one signed this user in.
-    if (unusable === 'used' && c.get('signedIn')?.user.email === parts.email)
+    if (state === 'used' && c.get('signedIn')?.user.email === parts.email)
       return c.redirect(kit.cookies.takeDestination(c) ?? '/keys', 303)
     const refusal = kit.failures.refusal(caller, error)
-    if (!unusable || refusal.code === 'rate_limited') throw refusal
-    return renderUnusable(kit, c, unusable, parts.email)
+    if (!state || refusal.code === 'rate_limited') throw refusal
+    return renderUnusable(kit, c, state, parts.email)
   }
 }
 
@@ -87,7 +87,7 @@ const UNUSABLE_STATES: { [code: string]: UnusableState | undefined } = {
   magic_link_invalid: 'invalid',
 }
 
-/** A link that already signed this user in is no error: redirect to the keys. */
+/** Redirects to /keys if the link already signed this user in, since that is no error. */
 function answerUnusable(kit: PageKit, c: PageContext, state: UnusableState, email: string) {
   if (state === 'used' && c.get('signedIn')?.user.email === email) return c.redirect('/keys', 303)
   return renderUnusable(kit, c, state, email)
@@ -95,12 +95,12 @@ function answerUnusable(kit: PageKit, c: PageContext, state: UnusableState, emai
 
 async function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, isAutomatic: boolean) {
   const { verify } = texts
-  await findWaiting(kit, c)
-  const other = otherPerson(c, parts)
+  await findWaitingRequest(kit, c)
+  const otherEmail = otherSignedInEmail(c, parts)
   const body = html`<section class="card">
 <h1>${verify.title}</h1>
 ${isAutomatic ? html`<p class="lead" role="status">${verify.signingIn}</p>` : html`<p class="lead">${richText(verify.lead, { email: html`<strong>${parts.email}</strong>` })}</p>`}
-${other ? html`<p class="banner warning">${verify.other({ email: other })}</p>` : ''}
+${otherEmail ? html`<p class="banner warning">${verify.other({ email: otherEmail })}</p>` : ''}
 <form method="post" action="/verify"${isAutomatic ? raw(' data-auto-submit') : ''}>
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="token" value="${parts.token}">

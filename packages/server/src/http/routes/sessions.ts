@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Instant, toRfc3339 } from '../../clock.ts'
 import { page } from '../../paging.ts'
 import type { Session } from '../../sessions/session.ts'
-import { idleEnd, type SessionLifetimes } from '../../sessions/session-lifetime.ts'
+import { expiryIfUnused, type SessionLifetimes } from '../../sessions/session-lifetime.ts'
 import type { SessionTokens } from '../../sessions/sessions.ts'
 import type { User } from '../../users/user.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
@@ -79,7 +79,9 @@ export function sessionRoutes(
           after: query.cursor ?? null,
         })
         const currentId = principal.session?.id ?? null
-        return ok(page(slice, session => sessionObject(session, idleEnd(session, lifetimes), currentId)))
+        return ok(
+          page(slice, session => sessionObject(session, expiryIfUnused(session, lifetimes), currentId)),
+        )
       },
     }),
     route({

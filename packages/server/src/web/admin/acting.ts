@@ -25,7 +25,7 @@ const SECTIONS: [Section, string][] = [
   ['audit', '/admin/audit'],
 ]
 
-/** Requires the right to read these pages; all others get a 404. @throws Redirect, KeywayError `not_found` */
+/** Requires the right to read these pages; people without it get a 404. @throws Redirect, KeywayError `not_found` */
 export function requireReader(kit: PageKit, c: PageContext): SignedIn {
   const signedIn = kit.requireSession(c)
   if (signedIn.user.role === 'user') throw notFound()
@@ -43,7 +43,7 @@ export function mayChange(kit: PageKit, { user, session }: SignedIn): boolean {
  * @param returnPath the page to return to from a new sign-in
  * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError `not_found` for all but administrators
  */
-export function requireChanger(kit: PageKit, c: PageContext, returnPath: string): SignedIn {
+export function requireRecentAdministrator(kit: PageKit, c: PageContext, returnPath: string): SignedIn {
   const signedIn = requireReader(kit, c)
   if (signedIn.user.role !== 'admin') throw notFound()
   if (!mayChange(kit, signedIn)) throw new Redirect(`/admin/confirm?to=${encodeURIComponent(returnPath)}`)
@@ -54,25 +54,30 @@ export function requireChanger(kit: PageKit, c: PageContext, returnPath: string)
  * Runs the act of a form after checking the right to it, and redirects back with a notice, unless the act returns a
  * response of its own.
  *
- * @param done the name of the notice to show after the redirect
+ * @param notice the name of the notice to show after the redirect
  * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError
  */
 export async function act(
   kit: PageKit,
   c: PageContext,
   returnPath: string,
-  done: Notice,
+  notice: Notice,
   work: (form: URLSearchParams, by: (reason?: string) => ActedBy) => Promise<unknown>,
 ): Promise<Response> {
   requireReader(kit, c)
   const form = kit.forms.read(c)
-  const signedIn = requireChanger(kit, c, returnPath)
-  const answer = await work(form, reason => byOf(kit, c, signedIn, reason))
+  const signedIn = requireRecentAdministrator(kit, c, returnPath)
+  const answer = await work(form, reason => actedByOf(kit, c, signedIn, reason))
   if (answer instanceof Response) return answer
-  return c.redirect(`${returnPath}${returnPath.includes('?') ? '&' : '?'}done=${done}`, 303)
+  return c.redirect(`${returnPath}${returnPath.includes('?') ? '&' : '?'}done=${notice}`, 303)
 }
 
-export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, reason?: string): ActedBy {
+export function actedByOf(
+  kit: PageKit,
+  c: PageContext,
+  { user, session }: SignedIn,
+  reason?: string,
+): ActedBy {
   return {
     actor: { type: 'user', id: user.id, key_id: null, session_id: session.id },
     caller: kit.callerOf(c.req.raw, c.env),
@@ -82,7 +87,7 @@ export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, 
 }
 
 /** Whether the request follows a link on another site. */
-export function isForeign(c: PageContext): boolean {
+export function isFromOtherSite(c: PageContext): boolean {
   return ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')
 }
 
@@ -99,15 +104,15 @@ export function reasonField(id: string, isRequired = false): Html {
 
 /** @throws KeywayError `invalid_request` without a reason */
 export function requireReason(by: ActedBy): void {
-  if (by.reason === null) throw invalid(adminTexts.needsReason)
+  if (by.reason === null) throw invalidForm(adminTexts.needsReason)
 }
 
 /** A validation error of a form. */
-export function invalid(message: string): KeywayError {
+export function invalidForm(message: string): KeywayError {
   return new KeywayError('invalid_request', message)
 }
 
-/** A page of this section with its navigation, and a hint if the reader may not change anything. */
+/** A page for administrators and support with their navigation, and a hint if the reader may not change anything. */
 export function renderAdmin(
   kit: PageKit,
   c: PageContext,
@@ -141,13 +146,13 @@ function readOnlyHint(kit: PageKit, c: PageContext): Html | '' {
 }
 
 /**
- * The page to return to. Only pages of this section are accepted, so that a link cannot choose where a sign-in leads.
+ * The page to return to. Only pages below /admin are accepted, so that a link cannot choose where a sign-in leads.
  */
 export function destinationOf(path: string | undefined): string {
   return path && /^\/admin(?:\/[a-z0-9_-][a-z0-9._-]{0,63}){0,3}$/.test(path) ? path : '/admin'
 }
 
-/** The message of a refused value. Any other error is rethrown. */
+/** The message of an `invalid_request` error. Any other error is rethrown. */
 export function refusalOf(error: unknown): string {
   if (error instanceof KeywayError && error.code === 'invalid_request') return error.message
   throw error

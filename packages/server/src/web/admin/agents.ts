@@ -11,15 +11,15 @@ import { listFoot } from './list-foot.ts'
 import { personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 
-const ROWS = 40
+const ROWS_PER_PAGE = 40
 
 /** /admin/agents: live connections of everybody. */
 export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const { agents } = adminTexts
-  const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
+  const page = { limit: ROWS_PER_PAGE, after: decodeCursor(c.req.query('cursor') ?? '') }
   const { rows, next } = await kit.administration.agents(page)
-  const owner = await personLinks(
+  const ownerLink = await personLinks(
     kit,
     rows.map(({ userId }) => userId),
   )
@@ -31,12 +31,12 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
     .filter(({ connectionId }) => connectionId !== disconnectedId)
     .map(row => {
       const name = row.keyName ?? texts.keys.unnamed
-      return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${owner(row.userId)}</p><p><bdi>${programOf(row.client)}</bdi> · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${agents.since} ${ago(row.connectedAt, now)}</p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
+      return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${ownerLink(row.userId)}</p><p><bdi>${programOf(row.client)}</bdi> · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${agents.since} ${ago(row.connectedAt, now)}</p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
     })
   const nodes = await kit.administration.nodes()
   const foot = listFoot(c, {
     path: '/admin/agents',
-    shown: items.length,
+    rowCount: items.length,
     total: nodes.reduce((sum, { connections }) => sum + connections, 0),
     next: next && { cursor: encodeCursor(next) },
   })

@@ -35,8 +35,8 @@ export function textField(
   value: string,
   { required = false, max = 2048, hint = '' } = {},
 ): Html {
-  const described = hint ? raw(` aria-describedby="${name}-hint"`) : ''
-  return html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${value}" maxlength="${max}"${required ? raw(' required') : ''}${described} autocomplete="off" spellcheck="false">${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
+  const descriptionAttribute = hint ? raw(` aria-describedby="${name}-hint"`) : ''
+  return html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${value}" maxlength="${max}"${required ? raw(' required') : ''}${descriptionAttribute} autocomplete="off" spellcheck="false">${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
 }
 
 function linesField(name: string, label: string, values: readonly string[], hint: string): Html {
@@ -54,7 +54,7 @@ function algorithm(name: string, label: string, chosen: SigningAlg): Html {
   return html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${options}</select></div>`
 }
 
-/** The submitted settings, not validated. */
+/** Reads the submitted settings without validating them. */
 export function readSettings(form: URLSearchParams): AppSettings {
   const text = (name: string) => (form.get(name) ?? '').trim()
   const list = (name: string) => text(name).slice(0, MAX_LINES_LENGTH).split(/\s+/).filter(Boolean)

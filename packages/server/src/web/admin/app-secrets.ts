@@ -5,7 +5,7 @@ import { parseId } from '../../ids.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { reasonField, renderAdmin, requireChanger } from './acting.ts'
+import { reasonField, renderAdmin, requireRecentAdministrator } from './acting.ts'
 import { appsTexts } from './apps-texts.ts'
 import { actorOf } from './audit-row.ts'
 import { renderQuestion } from './confirmation.ts'
@@ -15,7 +15,7 @@ import { adminTexts } from './texts.ts'
 /** Maximum number of audit rows that are searched for the creation of the app's two secrets. */
 const MAX_AUDIT_ROWS = 20
 
-/** For each secret, by id: who created it, and why. */
+/** Who created each secret and why, by the id of the secret. */
 type Origins = ReadonlyMap<string, Html>
 
 /** The secrets of an app, each with the time, the actor and the reason of its creation. */
@@ -28,10 +28,10 @@ export async function secretsCard(
   const { id } = app
   const origins = await originsOf(kit, app, secrets)
   const rows = secrets.map((secret, at) => secretRow(id, secret, at, secrets.length, origins, isEditable))
-  const create = isEditable
+  const createLink = isEditable
     ? html`<p class="card-foot"><a class="button second" href="${appPath(id)}/new-secret">${appsTexts.newSecret}</a></p>`
     : ''
-  return html`<section class="card flush"><div class="card-head"><h2>${appsTexts.secrets}</h2><p class="quiet">${secrets.length > 0 ? appsTexts.secretsLead : appsTexts.noSecret}</p></div>${secrets.length > 0 ? html`<ul class="list">${rows}</ul>` : ''}${create}</section>`
+  return html`<section class="card flush"><div class="card-head"><h2>${appsTexts.secrets}</h2><p class="quiet">${secrets.length > 0 ? appsTexts.secretsLead : appsTexts.noSecret}</p></div>${secrets.length > 0 ? html`<ul class="list">${rows}</ul>` : ''}${createLink}</section>`
 }
 
 function secretRow(
@@ -45,10 +45,10 @@ function secretRow(
   const { newest, oldest, removeSecret } = appsTexts
   const tag =
     count > 1 ? html`<span class="tag${at === 0 ? ' active' : ''}">${at === 0 ? newest : oldest}</span> ` : ''
-  const remove = isEditable
+  const removeLink = isEditable
     ? html`<div class="end"><a class="button second small harm" href="${appPath(appId)}/remove-secret?secret=${secret.id}">${removeSecret}<span class="unseen"> ${secret.id}</span></a></div>`
     : ''
-  return html`<li class="item"><div class="what">${tag}${secretDescription(secret, origins)}<p><code>${secret.id}</code></p></div><p class="when"></p>${remove}</li>`
+  return html`<li class="item"><div class="what">${tag}${secretDescription(secret, origins)}<p><code>${secret.id}</code></p></div><p class="when"></p>${removeLink}</li>`
 }
 
 function secretDescription({ id, createdAt }: AppSecret, origins: Origins): Html {
@@ -59,7 +59,7 @@ function secretDescription({ id, createdAt }: AppSecret, origins: Origins): Html
 async function originsOf(kit: PageKit, app: App, secrets: readonly AppSecret[]): Promise<Origins> {
   const page = { limit: MAX_AUDIT_ROWS, after: null }
   const { rows } = await kit.store.audit.list({ subject: app.id, type: 'app.secret_created' }, page)
-  const person = await personLinks(
+  const personLink = await personLinks(
     kit,
     rows.map(({ actor }) => actor.id),
   )
@@ -70,7 +70,7 @@ async function originsOf(kit: PageKit, app: App, secrets: readonly AppSecret[]):
       event =>
         [
           String(event.after?.secret_id),
-          html`${actorOf(event, person)}${event.reason?.text ? html`: <q>${event.reason.text}</q>` : ''}`,
+          html`${actorOf(event, personLink)}${event.reason?.text ? html`: <q>${event.reason.text}</q>` : ''}`,
         ] as const,
     ),
   ])
@@ -79,22 +79,22 @@ async function originsOf(kit: PageKit, app: App, secrets: readonly AppSecret[]):
 /** GET /admin/apps/:id/new-secret: asks for the reason, and names the secret that a new one removes. */
 export async function renderNewSecret(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
-  requireChanger(kit, c, appPath(id))
+  requireRecentAdministrator(kit, c, appPath(id))
   const app = await kit.apps.find(id)
   if (app.isPublic) throw notFound()
   const secrets = await kit.apps.secrets(id)
   const origins = await originsOf(kit, app, secrets)
-  const removed = removedByNext(secrets)
+  const removedSecret = removedByNext(secrets)
   return renderQuestion(kit, c, {
     section: 'apps',
     title: appsTexts.newSecretTitle(app.name),
-    body: removed
-      ? html`<p>${appsTexts.removesOldest}</p><ul><li>${secretDescription(removed, origins)}</li></ul>`
+    body: removedSecret
+      ? html`<p>${appsTexts.removesOldest}</p><ul><li>${secretDescription(removedSecret, origins)}</li></ul>`
       : html`<p>${appsTexts.keepsOther}</p>`,
     action: `${appPath(id)}/new-secret`,
-    fields: html`<input type="hidden" name="removes" value="${removed?.id ?? ''}">${reasonField('reason', true)}`,
-    submit: removed ? appsTexts.replaceOldest : appsTexts.createSecret,
-    isHarmless: removed === null,
+    fields: html`<input type="hidden" name="removes" value="${removedSecret?.id ?? ''}">${reasonField('reason', true)}`,
+    submit: removedSecret ? appsTexts.replaceOldest : appsTexts.createSecret,
+    isHarmless: removedSecret === null,
     cancel: { href: appPath(id), label: adminTexts.cancel },
   })
 }
@@ -102,7 +102,7 @@ export async function renderNewSecret(kit: PageKit, c: PageContext): Promise<Res
 /** GET /admin/apps/:id/remove-secret: asks for confirmation, and says whether another secret is left. */
 export async function renderRemoveSecret(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
-  requireChanger(kit, c, appPath(id))
+  requireRecentAdministrator(kit, c, appPath(id))
   const [app, secrets] = await Promise.all([kit.apps.find(id), kit.apps.secrets(id)])
   const origins = await originsOf(kit, app, secrets)
   const secret = secrets.find(each => each.id === parseId(c.req.query('secret') ?? ''))
@@ -118,7 +118,7 @@ export async function renderRemoveSecret(kit: PageKit, c: PageContext): Promise<
   })
 }
 
-/** The page that shows a new secret, once; neither caches nor referrers keep it. */
+/** The page that shows a new secret, once. Neither caches nor the Referer header keep it. */
 export function renderSecret(
   kit: PageKit,
   c: PageContext,

@@ -8,7 +8,7 @@ import { notFound } from '../problem.ts'
 import {
   act,
   backTo,
-  invalid,
+  invalidForm,
   mayChange,
   reasonField,
   refusalOf,
@@ -22,29 +22,29 @@ import { appsTexts } from './apps-texts.ts'
 import { dangerCard } from './danger.ts'
 import { listFoot } from './list-foot.ts'
 
-const ROWS = 40
+const ROWS_PER_PAGE = 40
 
-/** /admin/apps */
+/** GET /admin/apps */
 export async function renderApps(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const selfRegistered = c.req.query('kind') === 'self'
   const after = c.req.query('after') ?? ''
   const afterId = isAppId(after) || isClientUrl(after) ? after : null
-  const found = await kit.apps.page({ limit: ROWS, after: afterId, selfRegistered })
-  const rows = found.slice(0, ROWS)
+  const apps = await kit.apps.page({ limit: ROWS_PER_PAGE, after: afterId, selfRegistered })
+  const rows = apps.slice(0, ROWS_PER_PAGE)
   const kind = selfRegistered ? 'self' : 'own'
   const foot = listFoot(c, {
     path: '/admin/apps',
     filters: { kind },
-    shown: rows.length,
-    next: found.length > ROWS ? { after: rows.at(-1)!.id } : null,
+    rowCount: rows.length,
+    next: apps.length > ROWS_PER_PAGE ? { after: rows.at(-1)!.id } : null,
   })
   const tab = (name: string, label: string) =>
     html`<a href="/admin/apps?kind=${name}"${name === kind ? raw(' aria-current="true"') : ''}>${label}</a>`
-  const register = mayChange(kit, signedIn)
+  const registerLink = mayChange(kit, signedIn)
     ? html`<a class="button" href="/admin/register-app">${appsTexts.register}</a>`
     : ''
-  const body = html`${pageHead(appsTexts.title, appsTexts.lead, register)}
+  const body = html`${pageHead(appsTexts.title, appsTexts.lead, registerLink)}
 <nav class="filter" aria-label="${appsTexts.title}">${tab('own', appsTexts.own)}${tab('self', appsTexts.selfRegistered)}</nav>
 <section class="card flush">${rows.length > 0 ? appsTable(rows) : emptyList(appsTexts.empty, appsTexts.emptyLead)}${foot}</section>`
   return renderAdmin(kit, c, 'apps', { title: appsTexts.title }, body)
@@ -65,17 +65,17 @@ function kindOf({ firstParty, trusted, isPublic }: App): Html {
   return html`${isPublic ? kinds.public : kinds.confidential}${rights ? html` <span class="tag active">${rights}</span>` : ''}`
 }
 
-/** /admin/register-app */
+/** GET /admin/register-app */
 export function renderNewApp(kit: PageKit, c: PageContext): Response | Promise<Response> {
   return renderRegistration(kit, c, { ...DEFAULT_APP_SETTINGS, name: '', id: '' })
 }
 
-type Typed = ReturnType<typeof readSettings> & { id: string; adopt?: boolean }
+type TypedApp = ReturnType<typeof readSettings> & { id: string; adopt?: boolean }
 
 function renderRegistration(
   kit: PageKit,
   c: PageContext,
-  typed: Typed,
+  typed: TypedApp,
   problem: string | null = null,
 ): Response | Promise<Response> {
   const signedIn = requireReader(kit, c)
@@ -94,23 +94,23 @@ ${mayChange(kit, signedIn) ? form : ''}`
 /** POST /admin/apps */
 export function registerApp(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/register-app', 'app_saved', async (form, by) => {
-    const typed = {
+    const typedApp = {
       ...readSettings(form),
       id: (form.get('id') ?? '').trim().toLowerCase(),
       adopt: form.has('adopt'),
     }
     try {
-      const { app, secret, older } = await kit.apps.register(typed, by(form.get('reason') ?? undefined))
-      const hasOlder = older.keys + older.sessions > 0 && !typed.adopt
+      const { app, secret, older } = await kit.apps.register(typedApp, by(form.get('reason') ?? undefined))
+      const hasOlder = older.keys + older.sessions > 0 && !typedApp.adopt
       const note = hasOlder ? appsTexts.older(older.keys, older.sessions) : null
       return renderSecret(kit, c, app.id, { title: appsTexts.registered, secret, note })
     } catch (error) {
-      return renderRegistration(kit, c, typed, refusalOf(error))
+      return renderRegistration(kit, c, typedApp, refusalOf(error))
     }
   })
 }
 
-/** /admin/apps/:id */
+/** GET /admin/apps/:id */
 export async function renderApp(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   return renderOneApp(kit, c, await kit.apps.find(idOf(c)))
@@ -129,7 +129,7 @@ async function renderOneApp(
 <div class="head"><div><h1>${app.name}</h1><p class="lead">${kindOf(app)} · ${copyableValue('app-id', app.id)}</p></div></div>
 ${await secretsCard(kit, app, secrets, token !== null && !app.isPublic)}
 <section class="card"><h2>${appsTexts.settings}</h2>${token ? html`<form method="post" action="${appPath(app.id)}/change" class="create">${formToken(token)}${settingsFields(app, reasonField('reason'))}<button>${appsTexts.save}</button></form>` : facts(app)}</section>
-${token ? removal(app, token) : ''}`
+${token ? removalCard(app, token) : ''}`
   return renderAdmin(kit, c, 'apps', { title: app.name, problem }, body, problem === null ? 200 : 400)
 }
 
@@ -150,7 +150,7 @@ function facts(app: App): Html {
   return factList(settings.flatMap(([label, value]) => (value ? [[label, value] as const] : [])))
 }
 
-function removal({ id, firstParty }: App, token: string): Html {
+function removalCard({ id, firstParty }: App, token: string): Html {
   if (firstParty) return html`<p class="quiet">${appsTexts.staysLead}</p>`
   const removeAct = {
     action: `${appPath(id)}/remove`,
@@ -165,8 +165,8 @@ function removal({ id, firstParty }: App, token: string): Html {
 /** POST /admin/apps/:id/:act */
 export function changeApp(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
-  const done = c.req.param('act') === 'remove-secret' ? 'app_secret_removed' : 'app_saved'
-  return act(kit, c, appPath(id), done, async (form, by) => {
+  const notice = c.req.param('act') === 'remove-secret' ? 'app_secret_removed' : 'app_saved'
+  return act(kit, c, appPath(id), notice, async (form, by) => {
     const actedBy = by(form.get('reason') ?? undefined)
     switch (c.req.param('act')) {
       case 'change':
@@ -180,7 +180,7 @@ export function changeApp(kit: PageKit, c: PageContext): Promise<Response> {
         requireReason(actedBy)
         return kit.apps.removeSecret(id, parseId(form.get('secret') ?? '') ?? '', actedBy)
       case 'remove':
-        if (form.get('confirm')?.trim() !== id) throw invalid(appsTexts.mismatch)
+        if (form.get('confirm')?.trim() !== id) throw invalidForm(appsTexts.mismatch)
         await kit.apps.remove(id, actedBy)
         return c.redirect('/admin/apps?done=app_removed', 303)
       default:
@@ -196,11 +196,11 @@ async function changeSettings(
   form: URLSearchParams,
   by: Parameters<typeof kit.apps.change>[2],
 ): Promise<App | Response> {
-  const typed = readSettings(form)
+  const settings = readSettings(form)
   try {
-    return await kit.apps.change(id, typed, by)
+    return await kit.apps.change(id, settings, by)
   } catch (error) {
     const problem = refusalOf(error)
-    return renderOneApp(kit, c, { ...(await kit.apps.find(id)), ...typed }, problem)
+    return renderOneApp(kit, c, { ...(await kit.apps.find(id)), ...settings }, problem)
   }
 }

@@ -14,27 +14,31 @@ type KeyNames = Awaited<ReturnType<PageKit['apiKeys']['findMany']>>
  */
 export async function auditRows(kit: PageKit, events: readonly AuditEvent[]): Promise<Html[]> {
   const keyIds = events.flatMap(({ subject: { type, id } }) => (type === 'api_key' && id ? [id] : []))
-  const [person, keys] = await Promise.all([
+  const [personLink, keys] = await Promise.all([
     personLinks(
       kit,
       events.flatMap(({ actor, subject }) => [actor.id, subject.user_id]),
     ),
     kit.apiKeys.findMany([...new Set(keyIds)]),
   ])
-  return events.map(event => auditRow(event, person, keys))
+  return events.map(event => auditRow(event, personLink, keys))
 }
 
-function auditRow(event: AuditEvent, person: PersonLink, keys: KeyNames): Html {
+function auditRow(event: AuditEvent, personLink: PersonLink, keys: KeyNames): Html {
   const { audit } = adminTexts
   const { type, at, subject, before, after, reason, network } = event
-  const about = [subject.user_id && person(subject.user_id), objectOf(subject, keys)].filter(Boolean)
-  return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span>${about.map(each => html` <span class="about">${each}</span>`)}<p>${actorOf(event, person)}${network ? html` · <code>${network}</code>` : ''}</p>${reason?.text ? html`<p><q>${reason.text}</q></p>` : ''}${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${idsOf(event)}</div><p class="when">${time(at)}</p></li>`
+  const subjectLinks = [subject.user_id && personLink(subject.user_id), objectOf(subject, keys)].filter(
+    Boolean,
+  )
+  return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span>${subjectLinks.map(each => html` <span class="about">${each}</span>`)}<p>${actorOf(event, personLink)}${network ? html` · <code>${network}</code>` : ''}</p>${reason?.text ? html`<p><q>${reason.text}</q></p>` : ''}${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${idsOf(event)}</div><p class="when">${time(at)}</p></li>`
 }
 
 /** The actor of an act, after the word `by`. */
-export function actorOf({ actor }: Pick<AuditEvent, 'actor'>, person: PersonLink): Html | string {
+export function actorOf({ actor }: Pick<AuditEvent, 'actor'>, personLink: PersonLink): Html | string {
   const { by } = adminTexts.audit
-  return actor.type === 'user' && actor.id !== null ? html`${by.user} ${person(actor.id)}` : by[actor.type]
+  return actor.type === 'user' && actor.id !== null
+    ? html`${by.user} ${personLink(actor.id)}`
+    : by[actor.type]
 }
 
 /** The subject of an act, unless it is a person. */
@@ -47,7 +51,7 @@ function objectOf({ type, id }: Subject, keys: KeyNames): Html | '' {
   return ''
 }
 
-/** The ids as in the exports, to be copied. */
+/** The ids of an act as in the exports, for copying. */
 function idsOf({ actor, subject, requestId, sequence }: AuditEvent): Html {
   const { ids } = adminTexts.audit
   const labelledIds: [string, string | number | null][] = [

@@ -16,7 +16,7 @@ import { auditRows } from './audit-row.ts'
 import { listFoot } from './list-foot.ts'
 import { adminTexts } from './texts.ts'
 
-const ROWS = 40
+const ROWS_PER_PAGE = 40
 /** The format of an id of any kind, or an address. */
 const ID_OR_ADDRESS = /^[!-~]{1,254}$/
 /** The id of no account: the filter for an address without an account, which no row matches. */
@@ -35,27 +35,27 @@ const FORMATS = {
 export async function renderAudit(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   const { audit } = adminTexts
-  const wanted = typedOf(c)
-  const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
-  const { rows, next } = await kit.store.audit.list(await filterOf(kit, wanted), page)
-  const query = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value !== ''))
+  const filters = typedFiltersOf(c)
+  const page = { limit: ROWS_PER_PAGE, after: decodeCursor(c.req.query('cursor') ?? '') }
+  const { rows, next } = await kit.store.audit.list(await filterOf(kit, filters), page)
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ''))
   const foot = listFoot(c, {
     path: '/admin/audit',
-    filters: wanted,
-    shown: rows.length,
+    filters,
+    rowCount: rows.length,
     next: next && { cursor: encodeCursor(next) },
   })
   const body = html`${pageHead(audit.title, audit.lead)}
-${filterForm(await withAddresses(kit, wanted))}
+${filterForm(await withAddresses(kit, filters))}
 <section class="card flush">${rows.length > 0 ? html`<ul class="list">${await auditRows(kit, rows)}</ul>` : emptyList(audit.empty, audit.emptyLead)}${foot}</section>
 <p>${audit.export} <a href="/admin/audit/export.csv?${query.toString()}" download>CSV</a> · <a href="/admin/audit/export.jsonl?${query.toString()}" download>JSON</a></p>`
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
 }
 
 /** The submitted filters, without values that no row can have. */
-type Typed = Record<'actor' | 'subject' | 'type' | 'from' | 'to', string>
+type TypedFilters = Record<'actor' | 'subject' | 'type' | 'from' | 'to', string>
 
-function typedOf(c: PageContext): Typed {
+function typedFiltersOf(c: PageContext): TypedFilters {
   const text = (name: string) => (c.req.query(name) ?? '').trim().toLowerCase()
   const idOrAddress = (name: string) => (ID_OR_ADDRESS.test(text(name)) ? text(name) : '')
   const date = (name: string) => (dayOf(text(name)) === null ? '' : text(name))
@@ -69,23 +69,26 @@ function typedOf(c: PageContext): Typed {
   }
 }
 
-async function filterOf(kit: PageKit, { actor, subject, type, from, to }: Typed): Promise<AuditFilter> {
-  const until = dayOf(to)
+async function filterOf(
+  kit: PageKit,
+  { actor, subject, type, from, to }: TypedFilters,
+): Promise<AuditFilter> {
+  const lastDay = dayOf(to)
   return {
     ...(actor && { actor: parseId(await idOf(kit, actor)) ?? NOBODY }),
     ...(subject && { subject: await idOf(kit, subject) }),
     ...(isAuditType(type) && { type }),
     from: dayOf(from) ?? undefined,
-    to: until === null ? undefined : until + DAY,
+    to: lastDay === null ? undefined : lastDay + DAY,
   }
 }
 
 /** The filters as the form shows them: an account by its address, which is shorter than its id. */
-async function withAddresses(kit: PageKit, wanted: Typed): Promise<Typed> {
-  const ids = [wanted.actor, wanted.subject].map(parseId).filter(id => id !== null)
+async function withAddresses(kit: PageKit, filters: TypedFilters): Promise<TypedFilters> {
+  const ids = [filters.actor, filters.subject].map(parseId).filter(id => id !== null)
   const people = ids.length > 0 ? await kit.store.users.findMany([...new Set(ids)]) : []
   const addressOrText = (who: string) => people.find(({ id }) => id === who)?.email ?? who
-  return { ...wanted, actor: addressOrText(wanted.actor), subject: addressOrText(wanted.subject) }
+  return { ...filters, actor: addressOrText(filters.actor), subject: addressOrText(filters.subject) }
 }
 
 /** The id of the account with this address; any other text is taken as an id. */
@@ -95,15 +98,15 @@ async function idOf(kit: PageKit, who: string): Promise<string> {
   return (email && (await kit.store.users.findByEmail(email))?.id) ?? NOBODY
 }
 
-/** The start of a day in UTC; null for anything else. */
+/** The start of a day in UTC; null if the text is not a date. */
 function dayOf(text: string): Instant | null {
   const start = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
   return Number.isNaN(start) ? null : start
 }
 
-function filterForm({ actor, subject, type, from, to }: Typed): Html {
+function filterForm({ actor, subject, type, from, to }: TypedFilters): Html {
   const { audit } = adminTexts
-  const field = (name: keyof Typed, value: string, example: string, kind = '') =>
+  const field = (name: keyof TypedFilters, value: string, example: string, kind = '') =>
     html`<div class="field ${kind}"><label for="${name}">${audit.fields[name]}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" autocomplete="off" spellcheck="false"></div>`
   const types = (Object.keys(AUDIT_TYPES) as (keyof typeof AUDIT_TYPES)[]).map(
     each =>
@@ -118,10 +121,10 @@ export async function exportAudit(kit: PageKit, c: PageContext): Promise<Respons
   const file = c.req.param('file') ?? ''
   const format = file === 'export.csv' ? FORMATS.csv : file === 'export.jsonl' ? FORMATS.jsonl : null
   if (!format) throw notFound()
-  const filter = await filterOf(kit, typedOf(c))
+  const filter = await filterOf(kit, typedFiltersOf(c))
   const body = auditExport({
     read: (after, limit) => kit.store.audit.after(after, filter, limit),
-    reauthenticate: () => assertStillReads(kit, c),
+    reauthenticate: () => assertMayStillRead(kit, c),
     ...format,
   })
   const headers = {
@@ -132,7 +135,7 @@ export async function exportAudit(kit: PageKit, c: PageContext): Promise<Respons
 }
 
 /** Rejects if the reader's session or role has ended; called repeatedly while a response is streamed. */
-export async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
+export async function assertMayStillRead(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   const signedIn = cookie ? await kit.sessions.authenticateCookie(cookie) : null
   if (!signedIn || signedIn.user.role === 'user')

@@ -3,7 +3,7 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html } from '../layout.ts'
 import { renderAdmin, type Section } from './acting.ts'
 
-/** An act that must be confirmed. */
+/** The question whether to perform an act that must be confirmed. */
 export interface Question {
   section: Section
   title: string

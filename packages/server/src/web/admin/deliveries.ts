@@ -7,11 +7,11 @@ import { type PersonLink, personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 import { webhooksTexts as texts } from './webhooks-texts.ts'
 
-const ROWS = 40
+const ROWS_PER_PAGE = 40
 const STATES: readonly DeliveryState[] = ['waiting', 'delivered', 'failed', 'dropped']
 const TAG_CLASSES = { waiting: 'warn', delivered: 'active', failed: 'revoked', dropped: 'expired' } as const
 
-/** The sent and queued events of an endpoint. @param token the form token; null: without forms to send again */
+/** The sent and queued events of an endpoint. @param token the form token; null for no forms to send events again */
 export async function deliveriesCard(
   kit: PageKit,
   c: PageContext,
@@ -19,30 +19,30 @@ export async function deliveriesCard(
   token: string | null,
 ): Promise<Html> {
   const state = STATES.find(each => each === c.req.query('state')) ?? null
-  const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
+  const page = { limit: ROWS_PER_PAGE, after: decodeCursor(c.req.query('cursor') ?? '') }
   const { rows, next } = await (await kit.webhooks()).deliveries(id, state, page)
   const path = `/admin/webhooks/${id}`
-  const person = await personLinks(
+  const personLink = await personLinks(
     kit,
     rows.map(({ subject }) => (subject.type === 'user' ? subject.id : null)),
   )
-  const chosen = state ?? 'all'
+  const currentTab = state ?? 'all'
   const tabs = (['all', ...STATES] as const).map(
     each =>
-      html`<a href="${path}?state=${each}"${each === chosen ? raw(' aria-current="true"') : ''}>${texts.states[each]}</a>`,
+      html`<a href="${path}?state=${each}"${each === currentTab ? raw(' aria-current="true"') : ''}>${texts.states[each]}</a>`,
   )
   return html`<section class="card flush"><div class="card-head"><h2>${texts.deliveries}</h2><p class="quiet">${texts.deliveriesLead}</p></div>
 <nav class="filter card-head" aria-label="${texts.deliveries}">${tabs}</nav>
-${rows.length > 0 ? html`<ul class="list">${rows.map(row => deliveryRow(row, path, person, token))}</ul>` : html`<p class="card-foot quiet">${texts.noDeliveries}</p>`}${next ? html`<p class="card-foot"><a href="${path}?state=${chosen}&amp;cursor=${encodeCursor(next)}">${adminTexts.list.next}</a></p>` : ''}</section>`
+${rows.length > 0 ? html`<ul class="list">${rows.map(row => deliveryRow(row, path, personLink, token))}</ul>` : html`<p class="card-foot quiet">${texts.noDeliveries}</p>`}${next ? html`<p class="card-foot"><a href="${path}?state=${currentTab}&amp;cursor=${encodeCursor(next)}">${adminTexts.list.next}</a></p>` : ''}</section>`
 }
 
-function deliveryRow(row: WebhookDelivery, path: string, person: PersonLink, token: string | null): Html {
+function deliveryRow(row: WebhookDelivery, path: string, personLink: PersonLink, token: string | null): Html {
   const { id, type, subject, sequence, state, attempts, createdAt } = row
   const sendAgainForm =
     token && state !== 'waiting'
       ? html`<form class="buttons" method="post" action="${path}/send-again">${formToken(token)}<input type="hidden" name="delivery" value="${id}"><button class="second small">${texts.again}<span class="unseen"> ${id}</span></button></form>`
       : ''
-  return html`<li class="item"><div class="what"><span class="name">${type}</span><p>${subject.type === 'user' ? person(subject.id) : html`${subject.type.replaceAll('_', ' ')} <code>${subject.id}</code>`} · ${texts.number(sequence)} · ${texts.attempts(attempts)}${outcome(row)}</p></div><p class="when"><span class="tag ${TAG_CLASSES[state]}">${texts.states[state]}</span> ${time(createdAt)}</p>${sendAgainForm}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${type}</span><p>${subject.type === 'user' ? personLink(subject.id) : html`${subject.type.replaceAll('_', ' ')} <code>${subject.id}</code>`} · ${texts.number(sequence)} · ${texts.attempts(attempts)}${outcome(row)}</p></div><p class="when"><span class="tag ${TAG_CLASSES[state]}">${texts.states[state]}</span> ${time(createdAt)}</p>${sendAgainForm}</li>`
 }
 
 function outcome({ lastAttempt }: WebhookDelivery): Html | '' {

@@ -8,11 +8,11 @@ import { parseEmailAddress } from '../../users/email-address.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { day, emptyList, formToken, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { act, invalidForm, mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
 import { adminTexts } from './texts.ts'
 
-const ROWS = 40
+const ROWS_PER_PAGE = 40
 const ROLES = ['support', 'admin'] as const
 const TAG_CLASSES: Record<InvitationState, string> = {
   pending: 'warn',
@@ -26,12 +26,12 @@ export async function renderInvitations(kit: PageKit, c: PageContext): Promise<R
   const signedIn = requireReader(kit, c)
   const { invitations } = adminTexts
   const after = decodeCursor(c.req.query('cursor') ?? '')
-  const { rows, next } = await kit.store.invitations.list({ limit: ROWS, after })
+  const { rows, next } = await kit.store.invitations.list({ limit: ROWS_PER_PAGE, after })
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const now = kit.clock.now()
   const foot = listFoot(c, {
     path: '/admin/invitations',
-    shown: rows.length,
+    rowCount: rows.length,
     next: next && { cursor: encodeCursor(next) },
   })
   const body = html`${pageHead(invitations.title, invitations.lead)}
@@ -49,20 +49,21 @@ function inviteForm(token: string): Html {
   return html`<section class="card"><form method="post" action="/admin/invitations" class="inline invite">${formToken(token)}<div class="field"><label for="email">${invitations.email}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><div class="field"><label for="role">${invitations.role}</label><select id="role" name="role" aria-describedby="role-hint"><option value="">${invitations.noRole}</option>${roles}</select></div><div class="field"><label for="language">${invitations.language}</label><select id="language" name="language"><option value="">${invitations.ownLanguage}</option>${languages}</select></div><button>${invitations.invite}</button><p class="hint" id="role-hint">${invitations.roleHint}</p></form></section>`
 }
 
-function invitationRow(each: Invitation, now: Instant, token: string | null): Html {
+function invitationRow(invitation: Invitation, now: Instant, token: string | null): Html {
   const { invitations } = adminTexts
-  const state = stateOf(each, now)
-  const account = each.userId
-    ? html` · <a href="/admin/users/${each.userId}">${invitations.account}<span class="unseen"> ${each.email}</span></a>`
+  const { id, email, role, userId } = invitation
+  const state = stateOf(invitation, now)
+  const accountLink = userId
+    ? html` · <a href="/admin/users/${userId}">${invitations.account}<span class="unseen"> ${email}</span></a>`
     : ''
-  return html`<li class="item"><div class="what"><span class="name">${each.email}</span><p>${each.role ? adminTexts.roles[each.role] : invitations.noRights}${account}</p></div><p class="when"><span class="tag ${TAG_CLASSES[state]}">${invitations.states[state]}</span> ${state === 'pending' ? html`${invitations.until} ${day(each.expiresAt)}` : day(each.createdAt)}</p>${token && state === 'pending' ? html`<form class="buttons" method="post" action="/admin/invitations/${each.id}/revoke">${formToken(token)}<button class="second small harm">${invitations.revoke}<span class="unseen"> ${each.email}</span></button></form>` : raw('')}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${email}</span><p>${role ? adminTexts.roles[role] : invitations.noRights}${accountLink}</p></div><p class="when"><span class="tag ${TAG_CLASSES[state]}">${invitations.states[state]}</span> ${state === 'pending' ? html`${invitations.until} ${day(invitation.expiresAt)}` : day(invitation.createdAt)}</p>${token && state === 'pending' ? html`<form class="buttons" method="post" action="/admin/invitations/${id}/revoke">${formToken(token)}<button class="second small harm">${invitations.revoke}<span class="unseen"> ${email}</span></button></form>` : raw('')}</li>`
 }
 
 /** POST /admin/invitations */
 export function invite(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/invitations', 'invited', async (form, by) => {
     const email = parseEmailAddress(form.get('email') ?? '')
-    if (!email) throw invalid(adminTexts.mails.badAddress)
+    if (!email) throw invalidForm(adminTexts.mails.badAddress)
     const role = ROLES.find(each => each === form.get('role')) ?? null
     const language = form.get('language') ?? ''
     const locale = isLanguage(language) ? LANGUAGES[language].tag : null

@@ -11,7 +11,7 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { usageChart } from '../usage-chart.ts'
-import { act, backTo, invalid, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
+import { act, backTo, invalidForm, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
 import { dangerCard } from './danger.ts'
 import { lastAct } from './last-act.ts'
 import { statusTag as personStatus } from './people.ts'
@@ -31,9 +31,9 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
     kit.users.get(key.userId),
     key.revokedAt === null ? '' : revocationOf(kit, key),
   ])
-  const refusedAs = owner?.status === 'suspended' ? adminTexts.statuses.suspended : null
+  const refusedStatus = owner?.status === 'suspended' ? adminTexts.statuses.suspended : null
   const body = html`${backTo('keys')}
-<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now), refusedAs)} <code>${key.keyPrefix}…</code> · ${copyableValue('key-id', key.id)}</p></div></div>
+<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now), refusedStatus)} <code>${key.keyPrefix}…</code> · ${copyableValue('key-id', key.id)}</p></div></div>
 ${revoked ? html`<p class="banner warning">${revoked}</p>` : ''}
 <section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${facts(key, now, 'admin')}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: !isActive || owner?.status !== 'active', lastUsedAt: key.lastUsedAt, now })}</section>
@@ -41,7 +41,7 @@ ${isActive && mayChange(kit, signedIn) ? changeForms(key, kit.forms.token(c)) : 
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
 }
 
-/** Who revoked the key and why, from the audit for an administrator, from the security events for owner or holder. */
+/** Who revoked the key, and why: an administrator as the audit says, or the owner or a holder as an event says. */
 async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html | string> {
   const { keys } = adminTexts
   const revocation = await lastAct(kit, id, 'api_key.revoked')
@@ -53,7 +53,7 @@ async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html 
 
 function changeForms(key: ApiKey, token: string): Html {
   const { keys } = adminTexts
-  const typed = key.operatorLimits.requests.map(({ limit, per }) => `${limit}/${per}`).join(' ')
+  const limitsText = key.operatorLimits.requests.map(({ limit, per }) => `${limit}/${per}`).join(' ')
   const revocation = {
     action: `/admin/keys/${key.id}/revoke`,
     title: keys.revokeOne,
@@ -62,7 +62,7 @@ function changeForms(key: ApiKey, token: string): Html {
     isFinal: true,
   }
   return html`<section class="card"><h2>${keys.limitsTitle}</h2><p class="quiet" id="limits-hint">${keys.limitsHint}</p>
-<form method="post" action="/admin/keys/${key.id}/limit" class="inline">${formToken(token)}<div class="field"><label for="requests">${keys.limits}</label><input id="requests" name="requests" value="${typed}" maxlength="${MAX_TYPED_LENGTH}" autocomplete="off" spellcheck="false" aria-describedby="limits-hint" placeholder="10/minute 500/day"></div>${reasonField('limit-reason')}<button class="second">${keys.setLimits}</button></form></section>
+<form method="post" action="/admin/keys/${key.id}/limit" class="inline">${formToken(token)}<div class="field"><label for="requests">${keys.limits}</label><input id="requests" name="requests" value="${limitsText}" maxlength="${MAX_TYPED_LENGTH}" autocomplete="off" spellcheck="false" aria-describedby="limits-hint" placeholder="10/minute 500/day"></div>${reasonField('limit-reason')}<button class="second">${keys.setLimits}</button></form></section>
 ${dangerCard([revocation], token)}`
 }
 
@@ -76,8 +76,8 @@ async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
 /** POST /admin/keys/:id/:act */
 export function changeAnyKey(kit: PageKit, c: PageContext): Promise<Response> {
   const returnPath = `/admin/keys/${parseId(c.req.param('id') ?? '') ?? ''}`
-  const done = c.req.param('act') === 'limit' ? 'key_limits_set' : 'key_revoked'
-  return act(kit, c, returnPath, done, async (form, by) => {
+  const notice = c.req.param('act') === 'limit' ? 'key_limits_set' : 'key_revoked'
+  return act(kit, c, returnPath, notice, async (form, by) => {
     const key = await keyOf(kit, c)
     const actedBy = by(form.get('reason') ?? undefined)
     switch (c.req.param('act')) {
@@ -96,13 +96,13 @@ export function changeAnyKey(kit: PageKit, c: PageContext): Promise<Response> {
 }
 
 function readLimits(text: string) {
-  const parsed = text
+  const parsedLimits = text
     .slice(0, MAX_TYPED_LENGTH)
     .split(/[\s,]+/)
     .filter(Boolean)
     .map(parseRequestLimit)
-  const validLimits = parsed.filter(limit => limit !== null)
-  const sorted = validLimits.length < parsed.length ? null : sortedRequestLimits(validLimits)
-  if (!sorted) throw invalid(adminTexts.keys.badLimits)
-  return sorted
+  const validLimits = parsedLimits.filter(limit => limit !== null)
+  const sortedLimits = validLimits.length < parsedLimits.length ? null : sortedRequestLimits(validLimits)
+  if (!sortedLimits) throw invalidForm(adminTexts.keys.badLimits)
+  return sortedLimits
 }

@@ -5,12 +5,12 @@ import { type Html, time } from '../layout.ts'
 import { actorOf } from './audit-row.ts'
 import { personLinks } from './person-links.ts'
 
-/** The last act of this type on a person or an object, with actor, time and reason; null: the audit has none. */
+/** The last act of this type on a person or an object, with actor, time and reason; null if the audit has none. */
 export async function lastAct(kit: PageKit, subject: string, type: AuditType): Promise<Html | null> {
   const { rows } = await kit.store.audit.list({ subject, type }, { limit: 1, after: null })
   const [event] = rows
   if (!event) return null
-  const person = await personLinks(kit, [event.actor.id])
+  const personLink = await personLinks(kit, [event.actor.id])
   const reason = event.reason?.text ? html`: <q>${event.reason.text}</q>` : ''
-  return html`${actorOf(event, person)}, ${time(event.at)}${reason}`
+  return html`${actorOf(event, personLink)}, ${time(event.at)}${reason}`
 }

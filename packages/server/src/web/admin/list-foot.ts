@@ -10,21 +10,21 @@ export interface ListPage {
   /** The filters of the list, which links to other pages keep; empty ones are left out. */
   filters?: Readonly<Record<string, string | undefined>>
   /** Number of rows on this page. */
-  shown: number
+  rowCount: number
   /** Number of rows of the whole list, if known. */
   total?: number | null
-  /** The parameters of the next page; null: this is the last. */
+  /** The query parameters of the next page; null on the last page. */
   next: Readonly<Record<string, string>> | null
 }
 
 /** The position of a page in its list, with links to the first and the next page. Empty for an empty list. */
 export function listFoot(
   c: PageContext,
-  { path, filters = {}, shown, total = null, next }: ListPage,
+  { path, filters = {}, rowCount, total = null, next }: ListPage,
 ): Html | '' {
   const start = startOf(c)
-  const end = start + shown - 1
-  if (shown === 0 && start === 1 && !next) return ''
+  const end = start + rowCount - 1
+  if (rowCount === 0 && start === 1 && !next) return ''
   const activeFilters = Object.entries(filters).filter((entry): entry is [string, string] =>
     Boolean(entry[1]),
   )
@@ -33,11 +33,11 @@ export function listFoot(
     return query ? `${path}?${query}` : path
   }
   const shownTotal = next === null ? end : total !== null && total > end ? total : null
-  const first = start > 1 ? html`<a href="${pathTo({})}">${adminTexts.list.first}</a>` : ''
-  const later = next
+  const firstLink = start > 1 ? html`<a href="${pathTo({})}">${adminTexts.list.first}</a>` : ''
+  const nextLink = next
     ? html`<a href="${pathTo({ ...next, start: String(end + 1) })}">${adminTexts.list.next}</a>`
     : ''
-  return html`<div class="card-foot list-foot"><span class="quiet">${rangeText(start, end, shownTotal)}</span>${first} ${later}</div>`
+  return html`<div class="card-foot list-foot"><span class="quiet">${rangeText(start, end, shownTotal)}</span>${firstLink} ${nextLink}</div>`
 }
 
 function rangeText(start: number, end: number, total: number | null): string {
@@ -46,7 +46,7 @@ function rangeText(start: number, end: number, total: number | null): string {
   return total === null ? range : adminTexts.list.of(range, formatCount(total))
 }
 
-/** The number of the first row, from the link to the page. A forged one only changes the shown numbers. */
+/** The number of the first row, from the link to the page. A forged one only changes the displayed numbers. */
 function startOf(c: PageContext): number {
   const [text] = /^[1-9]\d{0,8}$/.exec(c.req.query('start') ?? '') ?? []
   return text ? Number(text) : 1

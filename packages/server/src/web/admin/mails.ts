@@ -9,11 +9,11 @@ import { parseEmailAddress } from '../../users/email-address.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { emptyList, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { act, destinationOf, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { act, destinationOf, invalidForm, mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
 import { adminTexts } from './texts.ts'
 
-const ROWS = 40
+const ROWS_PER_PAGE = 40
 const SUPPRESSION_ROWS = 50
 const STATES: readonly MessageState[] = ['queued', 'failed', 'expired', 'sent']
 
@@ -23,15 +23,15 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
   const { mails } = adminTexts
   const state = STATES.find(each => each === c.req.query('state')) ?? 'queued'
   const after = decodeCursor(c.req.query('cursor') ?? '')
-  const [slice, suppressed] = await Promise.all([
-    kit.administration.mails(state, { limit: ROWS, after }),
+  const [slice, suppressions] = await Promise.all([
+    kit.administration.mails(state, { limit: ROWS_PER_PAGE, after }),
     kit.administration.suppressions(parseEmailAddress(c.req.query('suppressed') ?? ''), SUPPRESSION_ROWS + 1),
   ])
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const foot = listFoot(c, {
     path: '/admin/mails',
     filters: { state },
-    shown: slice.rows.length,
+    rowCount: slice.rows.length,
     total: state === 'queued' ? (await kit.store.outbox.depth(kit.clock.now())).queued : null,
     next: slice.next && { cursor: encodeCursor(slice.next) },
   })
@@ -43,10 +43,10 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
 <nav class="filter" aria-label="${mails.title}">${tabs}</nav>
 <section class="card flush">${slice.rows.length === 0 ? emptyList(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, token))}</ul>`}${foot}</section>
 <section class="card flush"><div class="card-head"><h2>${mails.suppressed}</h2><p class="quiet">${mails.suppressedLead}</p></div>${
-    suppressed.length === 0
+    suppressions.length === 0
       ? html`<p class="card-foot quiet">${adminTexts.none}</p>`
-      : html`<ul class="list">${suppressed.slice(0, SUPPRESSION_ROWS).map(each => suppressionRow(each, token))}</ul>`
-  }${suppressed.length > SUPPRESSION_ROWS ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressed[SUPPRESSION_ROWS - 1]!.address)}">${adminTexts.list.next}</a></p>` : ''}</section>
+      : html`<ul class="list">${suppressions.slice(0, SUPPRESSION_ROWS).map(each => suppressionRow(each, token))}</ul>`
+  }${suppressions.length > SUPPRESSION_ROWS ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressions[SUPPRESSION_ROWS - 1]!.address)}">${adminTexts.list.next}</a></p>` : ''}</section>
 ${token ? testForm(token) : ''}`
   return renderAdmin(kit, c, 'mails', { title: mails.title }, body)
 }
@@ -56,22 +56,22 @@ function testForm(token: string): Html {
   return html`<section class="card"><h2>${mails.test}</h2><form method="post" action="/admin/mails/test" class="inline">${formToken(token)}<div class="field"><label for="email">${mails.to}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><button class="second">${mails.send}</button></form></section>`
 }
 
-/** @param returnPath the page to return to */
+/** @param returnPath the page to return to after the suppression was lifted */
 export function suppressionRow(
   { address, reason, provider, until }: Suppression,
   token: string | null,
   returnPath = '',
 ): Html {
   const { mails } = adminTexts
-  const lift = html`<form class="buttons" method="post" action="/admin/mails/lift">${formToken(token ?? '')}${returnPathField(returnPath)}<input type="hidden" name="address" value="${address}"><button class="second small">${mails.lift}<span class="unseen"> ${address}</span></button></form>`
-  return html`<li class="item"><div class="what"><span class="name">${address}</span> <span class="tag warn">${mails.isSuppressed}</span><p>${mails.reasons[reason]} · ${mails.reportedBy} ${provider}</p></div><p class="when">${mails.until} ${time(until)}</p>${token ? lift : ''}</li>`
+  const liftForm = html`<form class="buttons" method="post" action="/admin/mails/lift">${formToken(token ?? '')}${returnPathField(returnPath)}<input type="hidden" name="address" value="${address}"><button class="second small">${mails.lift}<span class="unseen"> ${address}</span></button></form>`
+  return html`<li class="item"><div class="what"><span class="name">${address}</span> <span class="tag warn">${mails.isSuppressed}</span><p>${mails.reasons[reason]} · ${mails.reportedBy} ${provider}</p></div><p class="when">${mails.until} ${time(until)}</p>${token ? liftForm : ''}</li>`
 }
 
 function returnPathField(returnPath: string): Html | '' {
   return returnPath ? html`<input type="hidden" name="back" value="${returnPath}">` : ''
 }
 
-/** @param token the form token; null: without a form to send it again @param returnPath the page to return to */
+/** @param token the form token; null for no form to send the mail again @param returnPath the page to return to */
 export function mailRow(mail: ListedMail, token: string | null, returnPath = ''): Html {
   const { mails } = adminTexts
   const isFailed = mail.state === 'failed' || mail.state === 'expired'
@@ -89,10 +89,10 @@ function recipient({ recipient, userId }: ListedMail): Html {
 export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/mails', 'mail_queued', async (form, by) => {
     const returnPath = form.has('back') ? destinationOf(form.get('back') ?? '') : '/admin/mails'
-    const done = await change(kit, c.req.param('act'), form, by())
+    const notice = await change(kit, c.req.param('act'), form, by())
     const query = new URLSearchParams({
       ...(returnPath === '/admin/users' && { query: form.get('address') ?? '' }),
-      done,
+      done: notice,
     })
     return c.redirect(`${returnPath}?${query.toString()}`, 303)
   })
@@ -128,6 +128,6 @@ async function change(
 
 function addressOf(text: string | null) {
   const email = parseEmailAddress(text ?? '')
-  if (!email) throw invalid(adminTexts.mails.badAddress)
+  if (!email) throw invalidForm(adminTexts.mails.badAddress)
   return email
 }

@@ -15,8 +15,8 @@ export async function renderOverview(kit: PageKit, c: PageContext): Promise<Resp
   const { overview, people } = adminTexts
   const page = { limit: LATEST_ROWS, after: null }
   const period = periodOf(c.req.query('period'))
-  // Stores pending counts first, so that totals agree with the current gauges. Counts that cannot be stored are kept
-  // for later.
+  // Pending counts are stored first, so that the totals are up to date. Counts that cannot be stored are kept for
+  // later.
   await kit.statistics.flush().catch(() => {})
   const [nodes, findings, depth, failed, acts, buckets, peopleNow] = await Promise.all([
     kit.administration.nodes(),

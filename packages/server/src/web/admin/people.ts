@@ -12,7 +12,7 @@ import { listFoot } from './list-foot.ts'
 import { strangerCard } from './sign-in-state.ts'
 import { adminTexts } from './texts.ts'
 
-const ROWS = 40
+const ROWS_PER_PAGE = 40
 const STATUSES: readonly UserStatus[] = ['active', 'suspended', 'deleted']
 const MAX_QUERY_LENGTH = 254
 
@@ -28,7 +28,7 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
   const foot = listFoot(c, {
     path: '/admin/users',
     filters: { query, status, role },
-    shown: slice.rows.length,
+    rowCount: slice.rows.length,
     total,
     next: slice.next && { cursor: encodeCursor(slice.next) },
   })
@@ -39,7 +39,7 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
     : html`<section class="card flush">${emptyList(people.nobody, people.nobodyLead)}</section>`
   const body = html`${pageHead(people.title, people.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" value="${query}" autocomplete="off" spellcheck="false" maxlength="${MAX_QUERY_LENGTH}"></div><button>${people.search}</button></form>
-<nav class="filter" aria-label="${people.columns.status}">${filters(status, role)}</nav>
+<nav class="filter" aria-label="${people.columns.status}">${filterLinks(status, role)}</nav>
 ${slice.rows.length === 0 && !foot ? noResult : html`<section class="card flush">${peopleTable(slice.rows, signedIn.user.id)}${foot}</section>`}`
   return renderAdmin(kit, c, 'people', { title: people.title }, body)
 }
@@ -56,11 +56,11 @@ async function findPeople(
     const user = await kit.users.get(id)
     return { rows: user ? [user] : [], next: null }
   }
-  const page = { limit: ROWS, after: decodeCursor(cursor ?? '') }
+  const page = { limit: ROWS_PER_PAGE, after: decodeCursor(cursor ?? '') }
   return kit.store.users.search({ by: searchOf(query), status, role }, page)
 }
 
-function filters(status: UserStatus | undefined, role: UserRole | undefined): Html[] {
+function filterLinks(status: UserStatus | undefined, role: UserRole | undefined): Html[] {
   const { people } = adminTexts
   const links: [string, string, boolean][] = [
     ['/admin/users', people.all, !status && !role],

@@ -6,7 +6,7 @@ import { texts } from '../../languages/current.ts'
 import { MAX_USER_NAME_LENGTH, USER_ROLES, type User } from '../../users/user.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { notFound } from '../problem.ts'
-import { act, invalid, reasonField, requireChanger, requireReason } from './acting.ts'
+import { act, invalidForm, reasonField, requireReason, requireRecentAdministrator } from './acting.ts'
 import { renderQuestion } from './confirmation.ts'
 import { personOf } from './people.ts'
 import { MAX_DESCRIPTION_LENGTH } from './person-forms.ts'
@@ -14,14 +14,14 @@ import { adminTexts, type Notice } from './texts.ts'
 
 /** Number of keys that one statement reads in order to revoke them. */
 const KEY_BATCH = 100
-/** More keys than anybody has. */
+/** Keys are counted up to this number, which is higher than anybody's. */
 const MAX_COUNTED = 1_000_000
 
 /** GET /admin/users/:id/revoke-keys: asks for confirmation, with the number of keys. */
 export async function renderRevokeAllKeys(kit: PageKit, c: PageContext): Promise<Response> {
   const id = parseId(c.req.param('id') ?? '') ?? ''
   const returnPath = `/admin/users/${id}`
-  requireChanger(kit, c, returnPath)
+  requireRecentAdministrator(kit, c, returnPath)
   const user = await personOf(kit, c)
   const count = await kit.store.apiKeys.countActive(id, kit.clock.now(), MAX_COUNTED)
   if (count === 0) return c.redirect(returnPath, 303)
@@ -39,20 +39,20 @@ export async function renderRevokeAllKeys(kit: PageKit, c: PageContext): Promise
 /** POST /admin/users/:id/:act */
 export async function changePerson(kit: PageKit, c: PageContext): Promise<Response> {
   const id = parseId(c.req.param('id') ?? '') ?? ''
-  const found = ACTS[c.req.param('act') ?? '']
-  if (!found) throw notFound()
-  const [done, work] = found
-  return act(kit, c, `/admin/users/${id}`, done, async (form, by) => {
+  const noticeAndAct = ACTS[c.req.param('act') ?? '']
+  if (!noticeAndAct) throw notFound()
+  const [notice, work] = noticeAndAct
+  return act(kit, c, `/admin/users/${id}`, notice, async (form, by) => {
     const user = await personOf(kit, c)
     const actedBy = by(form.get('reason') ?? undefined)
-    if (user.id === actedBy.actor.id && LOCKS_OUT.has(c.req.param('act')!))
-      throw invalid(adminTexts.person.notYourself)
+    if (user.id === actedBy.actor.id && SELF_LOCKING_ACTS.has(c.req.param('act')!))
+      throw invalidForm(adminTexts.person.notYourself)
     await work(kit, user, form, actedBy)
   })
 }
 
 /** Acts that administrators may not perform on their own account here, since they could lock themselves out. */
-const LOCKS_OUT: ReadonlySet<string> = new Set(['role', 'suspend', 'end-sessions', 'delete'])
+const SELF_LOCKING_ACTS: ReadonlySet<string> = new Set(['role', 'suspend', 'end-sessions', 'delete'])
 
 type Act = (kit: PageKit, user: User, form: URLSearchParams, by: ActedBy) => Promise<unknown>
 
@@ -78,7 +78,7 @@ function setRole(...[kit, { id }, form, by]: Parameters<Act>) {
 
 function rename(...[kit, { id }, form, by]: Parameters<Act>) {
   const name = (form.get('name') ?? '').trim()
-  if (!isClean(name, MAX_USER_NAME_LENGTH)) throw invalid(adminTexts.person.badName)
+  if (!isClean(name, MAX_USER_NAME_LENGTH)) throw invalidForm(adminTexts.person.badName)
   return kit.users.renameBy(id, name || null, by)
 }
 
@@ -88,9 +88,10 @@ function suspend(...[kit, { id }, _form, by]: Parameters<Act>) {
 }
 
 function endSession(...[kit, { id }, form, by]: Parameters<Act>) {
-  const session = parseId(form.get('session') ?? '') ?? ''
-  if (id === by.actor.id && session === by.actor.session_id) throw invalid(adminTexts.person.notYourself)
-  return kit.sessions.endOne(id, session, by)
+  const sessionId = parseId(form.get('session') ?? '') ?? ''
+  if (id === by.actor.id && sessionId === by.actor.session_id)
+    throw invalidForm(adminTexts.person.notYourself)
+  return kit.sessions.endOne(id, sessionId, by)
 }
 
 async function revokeKeys(...[kit, { id }, _form, by]: Parameters<Act>) {
@@ -106,15 +107,15 @@ function addCredit(...[kit, { id }, form, by]: Parameters<Act>) {
   const amount = parseAmount((form.get('amount') ?? '').trim())
   const description = (form.get('description') ?? '').trim()
   if (amount === null || description === '' || !isClean(description, MAX_DESCRIPTION_LENGTH))
-    throw invalid(adminTexts.person.badAmount)
-  const once = parseId(form.get('once') ?? '')
-  if (!once) throw notFound()
-  return kit.credits.grant({ userId: id, amount, description }, `page:${once}`, by)
+    throw invalidForm(adminTexts.person.badAmount)
+  const creditId = parseId(form.get('once') ?? '')
+  if (!creditId) throw notFound()
+  return kit.credits.grant({ userId: id, amount, description }, `page:${creditId}`, by)
 }
 
 function deleteAccount(...[kit, user, form, by]: Parameters<Act>) {
   if (user.email === null || form.get('confirm')?.trim().toLowerCase() !== user.email)
-    throw invalid(adminTexts.person.mismatch)
+    throw invalidForm(adminTexts.person.mismatch)
   requireReason(by)
   return kit.users.delete(user.id, by)
 }

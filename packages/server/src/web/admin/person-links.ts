@@ -3,15 +3,15 @@ import type { PageKit } from '../kit.ts'
 import type { Html } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
-/** A link to a person's page, by id. */
+/** Makes a link to the page of the person with this id. */
 export type PersonLink = (id: string) => Html
 
-/** Links to these people, labelled with their addresses, which one query reads. A deleted account has no address. */
+/** Reads the addresses of these people by one query. The result links to each of them by address. */
 export async function personLinks(kit: PageKit, ids: readonly (string | null)[]): Promise<PersonLink> {
   return (await peopleById(kit, ids)).link
 }
 
-/** As `personLinks`, together with whether each person is suspended. */
+/** Like `personLinks`, and tells whether a person is suspended. A deleted account has no address. */
 export async function peopleById(
   kit: PageKit,
   ids: readonly (string | null)[],

@@ -13,18 +13,18 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { ago, day, type Html, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { usageChart } from '../usage-chart.ts'
-import { backTo, byOf, isForeign, mayChange, renderAdmin, requireReader } from './acting.ts'
-import { assertStillReads } from './audit.ts'
+import { actedByOf, backTo, isFromOtherSite, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { assertMayStillRead } from './audit.ts'
 import { dangerCard } from './danger.ts'
 import { lastAct } from './last-act.ts'
 import { mailRow } from './mails.ts'
 import { personOf, statusTag, youTag } from './people.ts'
-import { dangersOf, selfCard, supportCard, suspensionCard } from './person-forms.ts'
+import { dangerousActsOf, selfCard, supportCard, suspensionCard } from './person-forms.ts'
 import { sessionsCard } from './person-sessions.ts'
 import { obstaclesOf, type SignInState, signInFacts, signInState } from './sign-in-state.ts'
 import { adminTexts } from './texts.ts'
 
-const ROWS = 10
+const ROWS_PER_PAGE = 10
 /** Maximum number of rows of each list after "Show more"; the API lists all of them. */
 const MORE_ROWS = 100
 const LEDGER_ROWS = 50
@@ -39,7 +39,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
   const { person, people } = adminTexts
   const user = await personOf(kit, c)
   const showsMore = c.req.query('rows') === 'more'
-  const page = { limit: showsMore ? MORE_ROWS : ROWS, after: null }
+  const page = { limit: showsMore ? MORE_ROWS : ROWS_PER_PAGE, after: null }
   const isDeleted = user.status === 'deleted'
   const token = mayChange(kit, signedIn) && !isDeleted ? kit.forms.token(c) : null
   const now = kit.clock.now()
@@ -57,7 +57,9 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
     token ? kit.store.apiKeys.countActive(user.id, now, 1) : 0,
   ])
   // Reading is audited, so a link on another site must not cause it: browsers send cookies with it.
-  const recordedList = isForeign(c) ? '' : await recordedReading(kit, c, user, byOf(kit, c, signedIn), token)
+  const recordedList = isFromOtherSite(c)
+    ? ''
+    : await recordedReading(kit, c, user, actedByOf(kit, c, signedIn), token)
   const moreLink = ({ next }: { next: unknown }) =>
     next && !showsMore
       ? html`<p class="card-foot"><a href="${returnPath}?rows=more">${person.more}</a></p>`
@@ -76,7 +78,7 @@ ${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', key
 ${card(person.events, '', itemList(await eventRows(kit, user.id, events.rows, 'admin')), moreLink(events))}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: user.status !== 'active' })}</section>
 ${isDeleted ? '' : card(person.consents, '', itemList(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${ago(each.grantedAt, now)}</p></li>`)), moreLink(consents))}
-${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangersOf(user, isSelf, active > 0), token)}` : ''}`
+${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangerousActsOf(user, isSelf, active > 0), token)}` : ''}`
   return renderAdmin(kit, c, 'people', { title }, body)
 }
 
@@ -152,8 +154,8 @@ export async function exportPerson(kit: PageKit, c: PageContext): Promise<Respon
   const signedIn = requireReader(kit, c)
   const user = await personOf(kit, c)
   // Reading is audited, so a link on another site must not cause it.
-  if (isForeign(c)) throw notFound()
-  const read = async () => kit.exportOf(user, 'operator', () => assertStillReads(kit, c))
-  const body = await kit.administration.auditedRead(user.id, 'export', byOf(kit, c, signedIn), read)
+  if (isFromOtherSite(c)) throw notFound()
+  const read = async () => kit.exportOf(user, 'operator', () => assertMayStillRead(kit, c))
+  const body = await kit.administration.auditedRead(user.id, 'export', actedByOf(kit, c, signedIn), read)
   return download(c, user, body)
 }

@@ -13,7 +13,7 @@ import {
 } from '../../policies/policy.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html, pageHead } from '../layout.ts'
-import { act, invalid, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
+import { act, invalidForm, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
 import { adminTexts } from './texts.ts'
 
 const MAX_TEXT_LENGTH = 4000
@@ -184,7 +184,7 @@ function limits(text: string, label: string): RequestLimit[] {
 }
 
 function refuse(label: string): never {
-  throw invalid(adminTexts.policies.bad(label))
+  throw invalidForm(adminTexts.policies.bad(label))
 }
 
 /** Only the fields that the form changed: others stay unset, and follow the defaults. */

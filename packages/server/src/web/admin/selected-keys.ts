@@ -4,7 +4,7 @@ import { parseId } from '../../ids.ts'
 import { texts } from '../../languages/current.ts'
 import { labelOf } from '../key-list.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { act, invalid, reasonField, requireChanger } from './acting.ts'
+import { act, invalidForm, reasonField, requireRecentAdministrator } from './acting.ts'
 import { renderQuestion } from './confirmation.ts'
 import { personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
@@ -14,7 +14,7 @@ export const MAX_SELECTED = 40
 
 /** GET /admin/keys/revoke: asks for confirmation, naming keys and owners. */
 export async function renderRevokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
-  requireChanger(kit, c, '/admin/keys')
+  requireRecentAdministrator(kit, c, '/admin/keys')
   const { keyList } = texts
   const selected = await activeKeys(kit, c.req.queries('id') ?? [])
   const owner = await personLinks(
@@ -50,6 +50,6 @@ async function activeKeys(kit: PageKit, typed: readonly string[]): Promise<Owned
   const now = kit.clock.now()
   const found = [...(await kit.apiKeys.findMany([...ids])).values()]
   const active = found.filter(key => statusOf(key, now) === 'active')
-  if (active.length === 0) throw invalid(texts.keyList.noneSelected)
+  if (active.length === 0) throw invalidForm(texts.keyList.noneSelected)
   return active
 }

@@ -34,7 +34,7 @@ export function renderInFrame(
 <details class="docs-menu"><summary>${docs.menu}</summary><div>${current === SEARCH_PATH ? '' : searchForm('')}${menu(operations, page, mayReadOperatorDocs(c))}</div></details>
 <article class="doc">${body}</article>
 </div>`
-  return kit.render(c, { title, current: '/docs', hasDocuments: true }, framed, status)
+  return kit.render(c, { title, current: '/docs', isDocumentation: true }, framed, status)
 }
 
 /** Whether the documents for operators are shown. */
