@@ -75,7 +75,7 @@ export function createClientDocuments({
   async function read(clientId: string) {
     const { status, text } = await call(clientId, {
       headers: { accept: 'application/json' },
-      namedBy: 'client',
+      urlProvider: 'client',
     })
     const document = status === 200 ? (JSON.parse(text) as Record<string, unknown>) : null
     // The document must name its own address, so that no other site can serve it.

@@ -33,7 +33,7 @@ export function createKeyObjects(apiKeys: Pick<ApiKeys, 'metadataOf' | 'quotasLe
 interface DetailsOfKeys {
   /** Metadata by key id. */
   metadata: ReadonlyMap<string, Metadata>
-  /** Remaining quotas, by the quotas' ids. */
+  /** The remaining calls of each quota, by its id. */
   remainingQuotas: ReadonlyMap<string, number>
 }
 

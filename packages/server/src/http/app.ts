@@ -44,7 +44,7 @@ export interface AppOptions {
   publicUrl: string
   corsOrigins: readonly string[]
   callers: Callers
-  /** Whether somebody signed in from this network lately; see known-networks.ts. */
+  /** Whether an account was used from this network lately; see known-networks.ts. */
   isKnownNetwork: (network: string) => boolean
   failureLimits: readonly RateWindow[]
   /** Failure counts shared with the pages. If absent, the app creates its own, with the windows `failureLimits`. */
@@ -202,9 +202,11 @@ export function createApp(options: AppOptions): HttpApp {
     const { incoming } = context.env
     const requestId = newRequestId(clock.now())
     const isPage = pages !== undefined && route.leftToPages?.(incoming)
-    const params = () => readParams(name => context.req.param(name))
+    const readPathParams = () => readParams(name => context.req.param(name))
     const answer = await runObserved<Answer | Response>(route, incoming, requestId, caller =>
-      isPage ? servePage(context, caller, requestId) : handle(route, { incoming, caller, requestId }, params),
+      isPage
+        ? servePage(context, caller, requestId)
+        : handle(route, { incoming, caller, requestId }, readPathParams),
     )
     if (answer instanceof Response) return answer
     await cors.prepare(incoming, route.cors)

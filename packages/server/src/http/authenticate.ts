@@ -36,7 +36,7 @@ type UserAccess = Exclude<Access, 'public' | 'app'>
 
 export interface Owner {
   userId: string
-  /** The API key that authenticated the call; null for a session. */
+  /** The API key that authenticated the call; null if a token did. */
   keyId: string | null
   /** The session of a person who signed in; null if an API key or an app's access token authenticated the call. */
   session: Session | null
@@ -124,7 +124,8 @@ export function createAuthenticate({
   }
 
   /**
-   * Authenticates a credential that may be an imported key. If it is not, it is an invalid token and a failed guess.
+   * Authenticates a credential that may be an imported key. If it is none, the error is that of an invalid access
+   * token, and counts as a failed guess.
    */
   async function authenticateImported(token: string, access: UserAccess, caller: Caller): Promise<Owner> {
     try {
@@ -175,7 +176,7 @@ function assertKeyMayAccess({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Acc
   }
 }
 
-/** Access tokens of apps act within their scopes only (RFC 6750 section 3.1). */
+/** Refuses an app's access token whose scopes do not allow this access (RFC 6750 section 3.1). */
 function assertAppMayAccess(scopes: readonly string[], access: UserAccess): void {
   if (access === 'session' || (access === KEYS_CREATE && !scopes.includes(access))) {
     throw sessionRequired("Only a signed-in person may do this, not an app's access token.")
@@ -242,12 +243,12 @@ export function clientCredentials(incoming: IncomingMessage): HeaderCredentials 
   const credential = parseAuthorization(incoming)
   if (credential === null) return null
   const idAndSecret = credential.scheme === 'basic' ? parseBasic(credential.value) : null
-  const id = idAndSecret && formDecoded(idAndSecret.id)
-  const secret = idAndSecret && formDecoded(idAndSecret.secret)
+  const id = idAndSecret && formDecode(idAndSecret.id)
+  const secret = idAndSecret && formDecode(idAndSecret.secret)
   return id && secret ? { id, secret } : 'unusable'
 }
 
-function formDecoded(text: string): string | null {
+function formDecode(text: string): string | null {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {

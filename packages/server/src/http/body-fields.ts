@@ -86,7 +86,7 @@ export const email = parsed('one plain address', 'ada@example.com', parseEmailAd
 
 const APP_ID = 'an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, no UUID'
 
-/** The id of an app as a label, which need not be registered. */
+/** The id of an app as a label; the app need not be registered. */
 export const appId = text(APP_ID, 'console').refine(isAppId, {
   error: `must be ${APP_ID}, for example "console"`,
 })

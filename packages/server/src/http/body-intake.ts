@@ -50,15 +50,17 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   /** All arriving bodies, oldest first. */
   const arrivals = new LinkedList<Arrival>()
   /** The same bodies, by the network of the client. */
-  const byNetwork = new Map<string, LinkedList<Arrival>>()
+  const arrivalsByNetwork = new Map<string, LinkedList<Arrival>>()
   let bufferedBytes = 0
 
   return {
     async read(incoming, network, format) {
-      if (!expectBody(incoming, format)) return EMPTY
-      // By the next microtask the parser has processed the whole packet.
+      if (!expectBody(incoming, format)) return EMPTY_BODY
+      // By the next microtask the parser has processed the whole packet, so `complete` says whether the body was in it.
       await null
-      return incoming.complete ? readArrived(incoming, format) : receive(incoming, network, format.maxBytes)
+      return incoming.complete
+        ? readCompleteBody(incoming, format)
+        : receive(incoming, network, format.maxBytes)
     },
     get arriving() {
       return arrivals.size
@@ -69,7 +71,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     return new Promise((resolve, reject) => {
       const arrival = addArrival(network, incoming)
       // One growing buffer, since a list of one-byte parts would take a hundred times their size.
-      let body: Buffer = EMPTY
+      let body: Buffer = EMPTY_BODY
       let length = 0
       const stop = () => {
         incoming.off('data', onData).off('end', onEnd).off('close', onClose)
@@ -104,8 +106,8 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   }
 
   function addArrival(network: string, incoming: IncomingMessage): Arrival {
-    const networkArrivals = byNetwork.get(network) ?? new LinkedList()
-    byNetwork.set(network, networkArrivals)
+    const networkArrivals = arrivalsByNetwork.get(network) ?? new LinkedList()
+    arrivalsByNetwork.set(network, networkArrivals)
     const arrival = createArrival(network, incoming)
     networkArrivals.append(arrival.entryInNetwork)
     arrivals.append(arrival.entryInAll)
@@ -126,23 +128,23 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
    * arriving bodies for longest.
    */
   function bodiesOfTopNetwork(usage: (bodies: LinkedList<Arrival>) => number): LinkedList<Arrival> {
-    let [most] = byNetwork.values()
-    for (const bodies of byNetwork.values()) if (usage(bodies) > usage(most!)) most = bodies
+    let [most] = arrivalsByNetwork.values()
+    for (const bodies of arrivalsByNetwork.values()) if (usage(bodies) > usage(most!)) most = bodies
     return most!
   }
 
   function closeOldest(bodies: LinkedList<Arrival>): void {
-    const oldest = bodies.first!.value
-    removeArrival(oldest)
-    oldest.incoming.destroy()
+    const oldestArrival = bodies.first!.value
+    removeArrival(oldestArrival)
+    oldestArrival.incoming.destroy()
   }
 
   function removeArrival(arrival: Arrival): void {
     if (!arrivals.remove(arrival.entryInAll)) return
     bufferedBytes -= arrival.bufferSize
-    const networkArrivals = byNetwork.get(arrival.network)!
+    const networkArrivals = arrivalsByNetwork.get(arrival.network)!
     networkArrivals.remove(arrival.entryInNetwork)
-    if (networkArrivals.size === 0) byNetwork.delete(arrival.network)
+    if (networkArrivals.size === 0) arrivalsByNetwork.delete(arrival.network)
   }
 }
 
@@ -159,10 +161,10 @@ function bufferedBytesOf(bodies: LinkedList<Arrival>): number {
   return bytes
 }
 
-function readArrived(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffer {
+function readCompleteBody(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffer {
   // Since Node 26 `read()` returns one part at a time. Most bodies have one part; a request that was queued may have
   // more.
-  const firstPart: Buffer = incoming.read() ?? EMPTY
+  const firstPart: Buffer = incoming.read() ?? EMPTY_BODY
   const parts = [firstPart]
   for (let part = incoming.read(); part !== null; part = incoming.read()) parts.push(part)
   const body = parts.length === 1 ? firstPart : Buffer.concat(parts)
@@ -172,13 +174,13 @@ function readArrived(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffe
 
 function enlarge(body: Buffer, needed: number, maxBytes: number): Buffer {
   const capacity = Math.min(maxBytes, Math.max(needed, 2 * body.length, FIRST_CAPACITY))
-  const larger = Buffer.alloc(capacity)
-  body.copy(larger)
-  return larger
+  const largerBuffer = Buffer.alloc(capacity)
+  body.copy(largerBuffer)
+  return largerBuffer
 }
 
 function bodyCutOff(): KeywayError {
   return new KeywayError('invalid_request', 'The body was cut off.')
 }
 
-const EMPTY = Buffer.alloc(0)
+const EMPTY_BODY = Buffer.alloc(0)

@@ -114,10 +114,10 @@ export function createCallers({
 /** Parses `203.0.113.7`, `203.0.113.7:4711`, `[2001:db8::1]:4711` or `2001:db8::1`, quoted or not. */
 function hopAddress(text: string): string | null {
   const hop = text.trim().replace(/^"|"$/g, '')
-  const bracketed = /^\[([0-9a-f:.%]+)\](?::\d{1,5})?$/i.exec(hop)
-  if (bracketed) return canonicalAddress(bracketed[1]!)
-  const withPort = /^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/.exec(hop)
-  return canonicalAddress(withPort ? withPort[1]! : hop)
+  const bracketedMatch = /^\[([0-9a-f:.%]+)\](?::\d{1,5})?$/i.exec(hop)
+  if (bracketedMatch) return canonicalAddress(bracketedMatch[1]!)
+  const portMatch = /^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/.exec(hop)
+  return canonicalAddress(portMatch ? portMatch[1]! : hop)
 }
 
 interface Peer {

@@ -42,7 +42,8 @@ export function createCors(
     const now = performance.now()
     if (now < readAt + CLIENT_ORIGINS_MS) return undefined
     readAt = now
-    // If the database is unavailable, the origins that were read last apply, so that their pages can read the error.
+    // If the database is unavailable, the origins that were read last apply, so that pages of clients can read the
+    // error.
     return readClientOrigins().then(
       newOrigins => {
         clientOrigins = new Set(newOrigins)

@@ -28,7 +28,7 @@ export async function drainHttp(
   server: Server,
   limiter: Pick<SocketLimiter, 'awaitsFirstRequest'>,
 ): Promise<void> {
-  const closed = once(server, 'close')
+  const whenClosed = once(server, 'close')
   server.prependListener('request', (_request, response) => {
     response.shouldKeepAlive = false
   })
@@ -39,12 +39,15 @@ export async function drainHttp(
     await wait(CHECK_MS)
   const idleCheck = setInterval(() => server.closeIdleConnections(), CHECK_MS)
   server.closeIdleConnections()
-  const deadline = new AbortController()
-  await Promise.race([closed, wait(ANSWERS_MS, undefined, { signal: deadline.signal }).catch(() => {})])
-  deadline.abort()
+  const timeoutAbort = new AbortController()
+  await Promise.race([
+    whenClosed,
+    wait(ANSWERS_MS, undefined, { signal: timeoutAbort.signal }).catch(() => {}),
+  ])
+  timeoutAbort.abort()
   clearInterval(idleCheck)
   server.closeAllConnections()
-  await closed
+  await whenClosed
 }
 
 /**

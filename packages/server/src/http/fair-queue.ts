@@ -25,9 +25,9 @@ const MAX_IDLE_NETWORKS = 10_000
 const MIN_USED_MS = 1
 /** Interval at which remembered used times are cleared. */
 const CLEAR_INTERVAL_MS = 1000
-/** Noisy networks go first in one of four dequeues, so that they are slowed down but still served. */
+/** The dequeue of each cycle in which noisy networks go first, so that they are slowed down but still served. */
 const NOISY_FIRST_IN = 0
-/** Unknown networks go before known ones in one of four dequeues. */
+/** The dequeue of each cycle in which unknown networks go before known ones. */
 const UNKNOWN_FIRST_IN = 2
 const DEQUEUES_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
@@ -39,7 +39,7 @@ export const MAX_QUEUED_PER_FLOW = 1000
 export const MAX_QUEUED = 10_000
 /** Identifies the flow of a request for fair queueing. */
 export interface Flow {
-  /** Within the network: the presented credential, if any. It is not verified yet, so clients may invent any number. */
+  /** Unique within the network: the presented credential, not verified yet, of which clients may invent any number. */
   id: string
   network: string
   /** Calls `drop` when the client disconnects, so that a queued request is removed. */
@@ -89,7 +89,7 @@ export function createFairQueue(
   let isContinued = false
   let sliceEnd = 0
   /** The work that was started last. The time since then is charged to its network. */
-  let running: { charge(ms: number): void; at: number } | null = null
+  let runningWork: { charge(ms: number): void; at: number } | null = null
 
   return {
     start(flowOf, work) {
@@ -149,8 +149,8 @@ export function createFairQueue(
 
   function startNext(): void {
     const now = clock()
-    running?.charge(now - running.at)
-    running = null
+    runningWork?.charge(now - runningWork.at)
+    runningWork = null
     isContinued = countQueued() > 0
     if (!isContinued) return
     if (now < sliceEnd) {
@@ -162,7 +162,7 @@ export function createFairQueue(
   }
 
   function run({ work, charge }: DequeuedWork, now: number): void {
-    running = { charge, at: now }
+    runningWork = { charge, at: now }
     work()
     queueMicrotask(afterMicrotasks)
   }
@@ -207,7 +207,7 @@ type RoundRobin = ReturnType<typeof createRoundRobin>
 
 function createRoundRobin(clock: () => number) {
   const networks = createTurnOrder<NetworkQueue>()
-  const usedTimesOfIdle = createUsedTimes(clock)
+  const usedTimesOfIdleNetworks = createUsedTimes(clock)
   let waiting = 0
   return {
     get waiting() {
@@ -225,7 +225,7 @@ function createRoundRobin(clock: () => number) {
       const queue = networks.get(network) ?? {
         flows: createTurnOrder(),
         count: 0,
-        usedMs: usedTimesOfIdle.remove(network),
+        usedMs: usedTimesOfIdleNetworks.remove(network),
       }
       const works = queue.flows.get(id) ?? new LinkedList()
       if (works.size >= MAX_QUEUED_PER_FLOW) return null
@@ -277,7 +277,7 @@ function createRoundRobin(clock: () => number) {
   function rememberUsedTime(network: string, { usedMs }: NetworkQueue, currentQueue?: NetworkQueue): void {
     if (usedMs < MIN_USED_MS) return
     if (currentQueue) currentQueue.usedMs += usedMs
-    else usedTimesOfIdle.add(network, usedMs)
+    else usedTimesOfIdleNetworks.add(network, usedMs)
   }
 }
 

@@ -90,7 +90,7 @@ export interface PersonExports {
   /**
    * Everything about one person as one JSON document, read as fast as the client takes it.
    *
-   * @param reauthenticate rejects once the reader may no longer read; called between two pages
+   * @param reauthenticate called between two reads of the database; rejects if the reader may no longer read the export
    * @throws KeywayError `rate_limited` while two exports of this person are being read
    */
   exportOf(user: User, reader: ExportReader, reauthenticate: () => Promise<unknown>): ReadableStream
@@ -121,7 +121,7 @@ export interface ObservedAnswer {
   route: string
   status: number
   milliseconds: number
-  /** The code of a refusal. */
+  /** The error code of a refusal; null for other answers. */
   code: ErrorCode | null
 }
 
@@ -133,7 +133,7 @@ export interface PagesApp {
 
 export type PageResult = Response | NoPage
 
-/** There is no such page, or not with this method. Browsers get an HTML page that says so instead. */
+/** There is no such page, or it does not have this method. Browsers get an HTML page that says so instead. */
 export interface NoPage {
   /** The methods of the page, as in `Allow`; null if there is no page. */
   allow: string | null
@@ -143,6 +143,6 @@ export interface NoPage {
 export interface PageBindings extends HttpBindings {
   /** The body of a form, or the error that refused it; pages do not read bodies themselves. */
   form?: Buffer | KeywayError
-  /** As in `X-Request-Id` of the response. */
+  /** The `X-Request-Id` of the response. */
   requestId: string
 }

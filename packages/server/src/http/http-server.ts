@@ -163,7 +163,7 @@ export function createHttpServer(
       : refuse(new RequestError('not one Host header'))
   }
 
-  /** Answers a request that the adapter cannot represent (an invalid target or Host), or that failed in it. */
+  /** Answers a request that Hono's adapter cannot represent (an invalid target or Host), or that failed in it. */
   function refuse(error: unknown): Response {
     const requestId = newRequestId(clock.now())
     const isUnreadable = error instanceof RequestError
@@ -208,7 +208,9 @@ export function createHttpServer(
   }
 }
 
-/** Not a closure: one that listens on an agent's connection would retain the request and its credentials. */
+/**
+ * Not a closure, since a closure that listens on an agent's connection would retain the request and its credentials.
+ */
 function destroySocket(this: Duplex): void {
   this.destroy()
 }
@@ -248,12 +250,12 @@ function createPipeline() {
  * keeps the first, and a proxy might have routed the request by the second.
  */
 function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
-  let hosts = 0
+  let hostCount = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+    if (name.length === 4 && name.toLowerCase() === 'host') hostCount++
   }
-  return hosts === 1 || (hosts === 0 && httpVersion === '1.0')
+  return hostCount === 1 || (hostCount === 0 && httpVersion === '1.0')
 }
 
 /** A response written to the raw socket, for invalid requests. */

@@ -16,7 +16,9 @@ export const externalId = text('an external id', 'customer-42', { max: MAX_EXTER
   .refine(value => !hasControlCharacters(value), { error: 'must not contain control characters' })
   .meta({ description: 'An id of your own for whatever the key belongs to; many keys may have the same.' })
 
-/** Accepts the object itself and not a copy, from which a field named `__proto__` would be missing. */
+/**
+ * Accepts the object itself and not a copy of its fields, since a field named `__proto__` would be missing in a copy.
+ */
 export const metadata = z
   .custom<Metadata>(isObject, { error: expected('a JSON object', '{"plan": "pro"}'), abort: true })
   .superRefine((value, context) => {

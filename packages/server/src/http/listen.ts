@@ -19,9 +19,15 @@ export async function holdFreePort(config: Config): Promise<HeldPort> {
   const holder = createServer(socket => socket.destroy())
   await startListening(holder, () => holder.listen(0, config.host), config)
   const { port } = holder.address() as AddressInfo
-  const withPort = (url: string) => url.replace(/^http:\/\/localhost:0(?=\/|$)/, `http://localhost:${port}`)
+  const replacePort = (url: string) =>
+    url.replace(/^http:\/\/localhost:0(?=\/|$)/, `http://localhost:${port}`)
   return {
-    config: { ...config, port, publicUrl: withPort(config.publicUrl), verifyUrl: withPort(config.verifyUrl) },
+    config: {
+      ...config,
+      port,
+      publicUrl: replacePort(config.publicUrl),
+      verifyUrl: replacePort(config.verifyUrl),
+    },
     holder,
   }
 }

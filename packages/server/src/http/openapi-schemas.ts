@@ -371,7 +371,7 @@ export function okAnswer(description: string, schema: z.ZodType, example: unknow
   return { status: 200, description, schema, example }
 }
 
-/** A documented answer with a page of a list. */
+/** The response of a call that lists objects page by page, for the documentation. */
 export function pageAnswer(description: string, item: z.ZodType, example: unknown): DocumentedAnswer {
   const schema = z.strictObject({
     data: z.array(item),

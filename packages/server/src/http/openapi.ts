@@ -117,7 +117,7 @@ function securityOf({ access }: Route): Json[] {
 }
 
 function parametersOf(route: Route, schemas: Json): Json[] {
-  const inPath = paramNames(route.path).map(name => ({
+  const pathParameters = paramNames(route.path).map(name => ({
     name,
     in: 'path',
     required: true,
@@ -126,14 +126,18 @@ function parametersOf(route: Route, schemas: Json): Json[] {
   }))
   const querySchema = route.query && toSchema(route.query, 'input', schemas)
   const properties = Object.entries((querySchema?.properties ?? {}) as Record<string, Json>)
-  const inQuery = properties.map(([name, { description, ...schema }]) => ({
+  const queryParameters = properties.map(([name, { description, ...schema }]) => ({
     name,
     in: 'query',
     required: false,
     description: description ?? parameterDescription(name),
     schema,
   }))
-  return [...inPath, ...inQuery, ...(route.idempotencyKey ? [idempotencyHeader(route.idempotencyKey)] : [])]
+  return [
+    ...pathParameters,
+    ...queryParameters,
+    ...(route.idempotencyKey ? [idempotencyHeader(route.idempotencyKey)] : []),
+  ]
 }
 
 function parameterDescription(name: string): string | undefined {
@@ -230,9 +234,9 @@ function errorsOf(route: Route): Json {
         { description, content: { 'application/json': { schema: OAUTH_ERROR_SCHEMA } } },
       ]),
     )
-  const byStatus = Map.groupBy(errorCodesOf(route), code => PROBLEMS[code].status)
+  const codesByStatus = Map.groupBy(errorCodesOf(route), code => PROBLEMS[code].status)
   return Object.fromEntries(
-    [...byStatus]
+    [...codesByStatus]
       .filter(([status]) => !route.answers.some(answer => answer.status === status))
       .map(([status, codes]) => [
         String(status),

@@ -132,7 +132,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
       async rows => rows.map(securityEventObject),
     )
     yield field('mails', await mailsOf(user, reader))
-    // Without the oldest day, which may be pruned during the export.
+    // The oldest day is left out, since it may be pruned during the export.
     const from = oldestBucketStart('day', clock.now()) + DAY
     const days = await usage.ofUser(user.id, { bucket: 'day', from })
     yield field('usage', days.filter(isUsed).map(usageObject))

@@ -6,11 +6,8 @@ import { networkMatcher } from '../network.ts'
  * A peer counts as a proxy if in one period it sent at least this number of requests with a forwarding header, and
  * fewer without one.
  */
-export const FORWARDED_BY_A_PROXY = 10
-/**
- * How long requests of a peer are counted together, and how long /readyz reports a proxy after it last forwarded
- * one.
- */
+export const MIN_FORWARDED_REQUESTS = 10
+/** How long requests of a peer are counted together, and how long /readyz reports a proxy after its last one. */
 const PERIOD_MS = 10 * MINUTE
 /** Minimum interval between two warnings about one peer. */
 const WARN_AGAIN_MS = HOUR
@@ -63,7 +60,7 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
   /** Counts of private peers, by address. */
   const countsByPeer = new Map<string, RequestCounts>()
   /** Time of the last warning, by address. */
-  const warnedAt = new Map<string, number>()
+  const lastWarningAt = new Map<string, number>()
 
   return {
     count(peer, isForwarded) {
@@ -80,9 +77,9 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
   }
 
   function warn({ address }: Peer): void {
-    const lastWarning = warnedAt.get(address)
+    const lastWarning = lastWarningAt.get(address)
     if (lastWarning !== undefined && now() - lastWarning < WARN_AGAIN_MS) return
-    putBounded(warnedAt, address, now())
+    putBounded(lastWarningAt, address, now())
     log.warn(
       { peer: address },
       'A forwarding header came from a peer that KEYWAY_TRUSTED_PROXIES does not list; if it is your proxy, all its clients share one limit.',
@@ -105,7 +102,7 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
   }
 
   function isProxy({ forwarded, plain, lastForwardedAt }: RequestCounts): boolean {
-    return forwarded >= FORWARDED_BY_A_PROXY && forwarded > plain && now() - lastForwardedAt < PERIOD_MS
+    return forwarded >= MIN_FORWARDED_REQUESTS && forwarded > plain && now() - lastForwardedAt < PERIOD_MS
   }
 }
 

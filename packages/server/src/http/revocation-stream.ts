@@ -38,8 +38,8 @@ export interface StreamSource {
 }
 
 /**
- * Server-sent events (HTML standard, section 9.2): one `revocation` per entry. The id of an event is the cursor of the
- * page that contained it, so a client that reconnects with Last-Event-ID misses nothing.
+ * Server-sent events (HTML standard, section 9.2): one event `revocation` per entry. The id of an event is the cursor
+ * of the page that contained it, so a client that reconnects with Last-Event-ID misses nothing.
  */
 export function eventStream(source: StreamSource): ReadableStream {
   const encoder = new TextEncoder()

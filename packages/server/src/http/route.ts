@@ -44,7 +44,7 @@ export interface RouteInput<A extends Access, Body, Query, Path extends string =
   idempotencyKey: string | null
   caller: Caller
   requestId: string
-  /** For headers such as Accept; bodies and credentials are read before the handler runs. */
+  /** For reading headers such as Accept; the body and the credential are read before the handler runs. */
   incoming: IncomingMessage
   /** Authenticates this request again, for long streams. @throws KeywayError as the first authentication does */
   reauthenticate(): Promise<unknown>
@@ -63,7 +63,7 @@ interface Declaration<
   Query extends z.ZodType,
 > {
   method: Method
-  /** With `{name}` for each parameter; `{…_id}` must be a UUID and `{app_id}` an app id, else the response is 404. */
+  /** Has `{name}` for each parameter. `{…_id}` must be a UUID and `{app_id}` an app id, else the response is 404. */
   path: Path
   /** The `operationId` of the call in the OpenAPI document. */
   operation: string
@@ -80,8 +80,8 @@ interface Declaration<
   raw?: RawBody<Path>
   query?: Query
   /**
-   * Present if the body may be a form, in which each field occurs once. `only`: it may not be JSON. `numbers`: the
-   * fields that are parsed as numbers.
+   * Present if the body may be a form, in which each field occurs once. `only`: the body may not be JSON. `numbers`:
+   * the fields that are parsed as numbers.
    */
   form?: { only?: true; numbers?: readonly string[] }
   /** The format of refusals; problem documents by default. */

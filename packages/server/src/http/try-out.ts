@@ -14,7 +14,7 @@ import type { Route } from './route.ts'
 import { validate } from './validation.ts'
 
 /** A call that a person filled in on a documentation page, without the fields that were left empty. */
-export interface TypedCall {
+export interface FilledInCall {
   operation: string
   params: Readonly<Record<string, string>>
   query: URLSearchParams
@@ -36,7 +36,7 @@ export interface TryOut {
    * with an access token of that session, but without a token. A refusal is returned as an answer; an operation that is
    * not offered is `forbidden`.
    */
-  call(typedCall: TypedCall, signedIn: SignedIn, context: RequestContext): Promise<Answer>
+  call(filledInCall: FilledInCall, signedIn: SignedIn, context: RequestContext): Promise<Answer>
 }
 
 /**
@@ -63,9 +63,9 @@ export function createTryOut({
 
   return {
     mayTry: operation => offeredRoutes.has(operation),
-    async call(typedCall, signedIn, context) {
+    async call(filledInCall, signedIn, context) {
       try {
-        return await runCall(typedCall, signedIn, context)
+        return await runCall(filledInCall, signedIn, context)
       } catch (error) {
         return refusalOf(error, context.requestId)
       }
@@ -73,7 +73,7 @@ export function createTryOut({
   }
 
   async function runCall(
-    { operation, params, query, body }: TypedCall,
+    { operation, params, query, body }: FilledInCall,
     { user, session }: SignedIn,
     context: RequestContext,
   ): Promise<Answer> {

@@ -3,7 +3,7 @@ import type { TimedCount } from '../sliding-count.ts'
 import { type RequestWindow, WINDOW_MS } from './limit.ts'
 
 /**
- * The shared state of one subject (a person, or a key with the keys that rotation made of it): for each window how many
+ * The shared state of one subject (a person, or a key with its successors by rotation): for each window how many
  * requests each node may have let through within it. A node lets requests through up to its share without reading the
  * database; together the shares are at most the limit.
  */
@@ -79,11 +79,11 @@ export function claim(
     const countedByOthers = Object.values(otherHolders).flatMap(holding =>
       entriesWithin(holding[per]?.counted ?? [], per, now),
     )
-    const used = sum(counted)
+    const ownCount = sum(counted)
     const usedByOthers =
       sum(past) + Object.values(otherHolders).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
     const held = Math.max(0, Math.min(wanted, limit - usedByOthers))
-    ownShares[per] = { held: Math.max(held, used), counted: compact(counted, per) }
+    ownShares[per] = { held: Math.max(held, ownCount), counted: compact(counted, per) }
     const oldest = [...past, ...countedByOthers].reduce(
       (least, [at]) => Math.min(least, at),
       Number.POSITIVE_INFINITY,
@@ -146,12 +146,12 @@ export function obsoleteFrom({ holders, past }: SharedState, leaseEnd: Instant):
 }
 
 function pastWithin(past: SharedState['past'], now: Instant): SharedState['past'] {
-  const current: SharedState['past'] = {}
+  const prunedPast: SharedState['past'] = {}
   for (const [per, counted] of entriesOf(past)) {
     const entries = entriesWithin(counted, per, now)
-    if (entries.length > 0) current[per] = compact(entries, per)
+    if (entries.length > 0) prunedPast[per] = compact(entries, per)
   }
-  return current
+  return prunedPast
 }
 
 function mergeWindows(

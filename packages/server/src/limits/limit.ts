@@ -51,7 +51,10 @@ export interface Quota {
   refill: Refill | null
 }
 
-/** The limits of a key, at most one of each window or period. Rotation hands their counts on (`ApiKey.lineageId`). */
+/**
+ * The limits of a key, at most one of each window or period. A successor by rotation continues the counts
+ * (`ApiKey.lineageId`).
+ */
 export interface Limits {
   requests: readonly RequestLimit[]
   spend: readonly SpendLimit[]

@@ -134,11 +134,11 @@ function subjectLimitsOf(
 
 /** The lowest limit of each window, shortest window first. */
 function strictest(...sources: (readonly RequestLimit[])[]): readonly RequestLimit[] {
-  const [first, ...others] = sources.filter(source => source.length > 0)
-  if (!first || others.length === 0) return first ?? []
-  const all = [...first, ...others.flat()]
+  const [first, ...otherSources] = sources.filter(source => source.length > 0)
+  if (!first || otherSources.length === 0) return first ?? []
+  const allLimits = [...first, ...otherSources.flat()]
   return REQUEST_WINDOWS.flatMap(per => {
-    const limits = all.filter(each => each.per === per).map(each => each.limit)
+    const limits = allLimits.filter(each => each.per === per).map(each => each.limit)
     return limits.length > 0 ? [{ per, limit: Math.min(...limits) }] : []
   })
 }

@@ -11,7 +11,7 @@ export interface QuotaLease {
 
 /**
  * The remaining calls of quotas. A row's quota never changes: a changed quota gets a row with another id, so that
- * blocks leased from the previous one do not count for it.
+ * calls leased from the previous row do not count for it.
  */
 export interface QuotaStore {
   /**

@@ -10,9 +10,9 @@ import type { QuotaStore } from './quota-store.ts'
 const BLOCK_FRACTION = 1 / 100
 /** How long this node waits before it tries to lease from an exhausted quota again. */
 const EXHAUSTED_FOR = SECOND
-/** A block that was unused for this time is returned. */
+/** A block that was unused for this time is given back. */
 const IDLE_AFTER = 30 * SECOND
-/** Maximum number of blocks in memory; beyond it the oldest are returned. */
+/** Maximum number of blocks in memory; beyond it the oldest are given back. */
 const MAX_BLOCKS = 50_000
 
 export interface Quotas {
@@ -66,15 +66,15 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
     },
     async remaining(quotas) {
       const now = clock.now()
-      const stored = await store.remaining(
+      const remainingCalls = await store.remaining(
         quotas.map(({ id }) => id),
         now,
       )
-      for (const [id, left] of stored) {
+      for (const [id, left] of remainingCalls) {
         const block = blocks.get(id)
-        if (block && !isExpired(block, now)) stored.set(id, left + block.left)
+        if (block && !isExpired(block, now)) remainingCalls.set(id, left + block.left)
       }
-      return stored
+      return remainingCalls
     },
     async sweep() {
       const now = clock.now()

@@ -67,11 +67,11 @@ export interface RequestLimits {
 }
 
 /**
- * Limits over all nodes without a write per request. A node holds a share of each limit, and lets requests through up
- * to it without the database (subject.ts). The shares are kept in one row per subject (lease-state.ts), replaced by one
- * conditional update: when the node needs more, when another node claims what this one does not use, and at shutdown.
- * Shares never add up to more than the limit; the share of a dead node counts as used at the end of its lease. See
- * decision 6.
+ * Enforces request limits over all nodes without a write per request. A node holds a share of each limit, and lets
+ * requests through up to it without the database (subject.ts). The shares are kept in one row per subject
+ * (lease-state.ts), replaced by one conditional update: when the node needs more, when another node claims what this
+ * one does not use, and at shutdown. Shares never add up to more than the limit; the share of a dead node counts as
+ * used at the end of its lease. See decision 6.
  */
 export function createRequestLimits({
   clock,
@@ -90,7 +90,7 @@ export function createRequestLimits({
   let leaseEnd: Instant = 0
   /** Incremented when the lease lapsed: shares must then be confirmed before they are used again. */
   let term = 0
-  let renewing: Promise<void> | null = null
+  let pendingRenewal: Promise<void> | null = null
   let databaseFailure: { until: Instant; cause: unknown } | null = null
 
   return {
@@ -226,15 +226,15 @@ export function createRequestLimits({
     await holdLease()
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const row = await store.read(subject.name)
-      const read = await readState(row)
+      const sharedState = await readState(row)
       const now = clock.now()
       // Another node considered this one dead, and recorded its requests as past ones.
-      if (!isHolder(read, holderId)) subject.resetCounts()
+      if (!isHolder(sharedState, holderId)) subject.resetCounts()
       if (how === 'release') subject.dropShares()
       const isDone =
         how === 'release'
-          ? await tryRelease(subject, row, read, now)
-          : await tryClaim(subject, row, read, how, now)
+          ? await tryRelease(subject, row, sharedState, now)
+          : await tryClaim(subject, row, sharedState, how, now)
       if (isDone) return
     }
     throw new WriteConflict()
@@ -243,14 +243,14 @@ export function createRequestLimits({
   async function tryClaim(
     subject: Subject,
     row: LeaseRow | null,
-    read: SharedState,
+    sharedState: SharedState,
     how: 'claim' | 'lower',
     now: Instant,
   ): Promise<boolean> {
     const claims = subject.claims(how, now)
-    const { state, grants } = claim(read, holderId, claims, now)
+    const { state, grants } = claim(sharedState, holderId, claims, now)
     const isShort = claims.some(({ wanted }, index) => grants[index]!.held < wanted)
-    const isChanged = subject.term !== term || !isHolder(read, holderId) || subject.isChangedBy(grants)
+    const isChanged = subject.term !== term || !isHolder(sharedState, holderId) || subject.isChangedBy(grants)
     const isOpenClaim = how === 'claim' && isShort && Object.keys(state.holders).length > 1
     if (!isChanged && !(isOpenClaim && (row?.wantedAt ?? 0) <= now - OPEN_CLAIM_INTERVAL)) {
       noteOutcome(subject, isShort)
@@ -275,12 +275,12 @@ export function createRequestLimits({
   async function tryRelease(
     subject: Subject,
     row: LeaseRow | null,
-    read: SharedState,
+    sharedState: SharedState,
     now: Instant,
   ): Promise<boolean> {
-    const state = release(read, holderId, subject.history(now), now)
+    const state = release(sharedState, holderId, subject.history(now), now)
     if (!(await write(subject.name, row, state, row?.wantedAt ?? null, now))) return false
-    // Removed at once; waiting requests continue with a new subject.
+    // The subject is removed at once; waiting requests continue with a new one.
     subjects.delete(subject.name)
     return true
   }
@@ -313,10 +313,10 @@ export function createRequestLimits({
   /** Renews the lease of this node if little of it is left. */
   async function holdLease(): Promise<void> {
     if (leaseEnd - clock.now() > RENEW_BELOW) return
-    renewing ??= renew().finally(() => {
-      renewing = null
+    pendingRenewal ??= renew().finally(() => {
+      pendingRenewal = null
     })
-    await renewing
+    await pendingRenewal
   }
 
   async function renew(): Promise<void> {
@@ -393,8 +393,8 @@ async function inBatches(
 function rateLimited(fullSubjects: readonly Subject[], count: number, now: Instant): KeywayError {
   const states = fullSubjects.flatMap(subject => subject.states(now))
   const waits = fullSubjects.flatMap(subject => subject.waits(count, now))
-  const longest = waits.reduce((most, wait) => (wait.retryAfter > most.retryAfter ? wait : most))
-  const { retryAfter, per, limit } = longest
+  const longestWait = waits.reduce((most, wait) => (wait.retryAfter > most.retryAfter ? wait : most))
+  const { retryAfter, per, limit } = longestWait
   const detail = `More than ${limit} requests within this ${per}. Try again in ${retryAfter} ${retryAfter === 1 ? 'second' : 'seconds'}.`
   return new KeywayError('rate_limited', detail, { retryAfter, window: per, limits: states })
 }

@@ -4,7 +4,7 @@ import { SlidingCount, type TimedCount } from '../sliding-count.ts'
 import type { WindowClaim, WindowGrant } from './lease-state.ts'
 import { type RequestLimit, type RequestWindow, WINDOW_MS } from './limit.ts'
 
-/** Number of slots of a window: an entry counts at most 2.5 % of the window too long. */
+/** Number of slots of a window: an entry counts for at most 2.5 % of the window too long. */
 const SLOTS = 40
 /**
  * The fraction of a limit that a node claims in addition to what it uses. If the node crashes, other nodes lose at most
@@ -14,7 +14,7 @@ const HEADROOM = 1 / 10
 /** A node claims more when it has used this fraction of its share, so that requests need not wait. */
 const CLAIM_THRESHOLD = 0.8
 
-/** The limits of a subject, which is a person, or a key with the keys that rotation made of it. */
+/** The limits of a subject: a person, or a key with its successors by rotation. */
 export interface SubjectLimits {
   subject: string
   /** The lowest limits of all sources, at most one of each window. */
@@ -59,15 +59,18 @@ export class Subject {
 
   /** Sets the current limits. A lowered limit must be claimed again. */
   setLimits(windows: readonly RequestLimit[]): void {
-    const current = this.#windows
-    if (current.length === windows.length && current.every((each, index) => isSame(each, windows[index]!)))
+    const currentWindows = this.#windows
+    if (
+      currentWindows.length === windows.length &&
+      currentWindows.every((each, index) => isSame(each, windows[index]!))
+    )
       return
     this.#windows = windows.map(({ per, limit }) => {
-      const window = current.find(each => each.per === per)
+      const window = currentWindows.find(each => each.per === per)
       if (window && limit < window.claimedLimit) this.term = -1
       return window ? Object.assign(window, { limit }) : newWindow(per, limit)
     })
-    if (windows.some(({ per }) => !current.some(each => each.per === per))) this.term = -1
+    if (windows.some(({ per }) => !currentWindows.some(each => each.per === per))) this.term = -1
   }
 
   addWaiting(count: number, now: Instant): void {
@@ -110,10 +113,10 @@ export class Subject {
 
   claims(how: 'claim' | 'lower', now: Instant): WindowClaim[] {
     return this.#windows.map(({ per, limit, length, count }) => {
-      const used = count.total(now)
-      const extra =
-        how === 'lower' ? 0 : this.waiting + Math.ceil(limit * HEADROOM) + (length <= MINUTE ? used : 0)
-      return { per, limit, counted: count.history(now), wanted: Math.min(limit, used + extra) }
+      const usedCount = count.total(now)
+      const extraCount =
+        how === 'lower' ? 0 : this.waiting + Math.ceil(limit * HEADROOM) + (length <= MINUTE ? usedCount : 0)
+      return { per, limit, counted: count.history(now), wanted: Math.min(limit, usedCount + extraCount) }
     })
   }
 
@@ -167,8 +170,8 @@ export class Subject {
   /** The wait for each window that has no room. */
   waits(count: number, now: Instant): { per: RequestWindow; limit: number; retryAfter: number }[] {
     const fullWindows = this.#windows.filter(window => window.count.total(now) + count > window.held)
-    const waitedFor = fullWindows.length > 0 ? fullWindows : this.#windows
-    return waitedFor.map(window => ({
+    const awaitedWindows = fullWindows.length > 0 ? fullWindows : this.#windows
+    return awaitedWindows.map(window => ({
       per: window.per,
       limit: window.limit,
       retryAfter: secondsUntilRoom(window, now),
@@ -190,10 +193,10 @@ function newWindow(per: RequestWindow, limit: number): Window {
 }
 
 function secondsUntilRoom({ count, length, oldestOfOthers }: Window, now: Instant): number {
-  const counted = [count.oldest(now), oldestOfOthers].filter(
+  const instants = [count.oldest(now), oldestOfOthers].filter(
     at => at !== null && at > now - length,
   ) as Instant[]
   // After the clock stepped back, what was counted in the future counts as counted now.
-  const oldest = counted.length > 0 ? Math.min(now, ...counted) : now
+  const oldest = instants.length > 0 ? Math.min(now, ...instants) : now
   return Math.max(1, Math.ceil((oldest + length - now) / SECOND))
 }

@@ -32,7 +32,7 @@ export interface LogoutNoticeDeps {
       method: 'POST'
       headers: Record<string, string>
       body: string
-      namedBy: 'operator' | 'client'
+      urlProvider: 'operator' | 'client'
     },
   ): Promise<{ status: number }>
 }
@@ -87,9 +87,9 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     const logout_token = await logoutToken(notice, app.idTokenAlg)
     const body = new URLSearchParams({ logout_token }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
-    const namedBy = isSelfDescribed(app.id) ? 'client' : 'operator'
+    const urlProvider = isSelfDescribed(app.id) ? 'client' : 'operator'
     try {
-      const { status } = await call(app.backchannelLogoutUri!, { method: 'POST', headers, body, namedBy })
+      const { status } = await call(app.backchannelLogoutUri!, { method: 'POST', headers, body, urlProvider })
       return status >= 200 && status < 300 ? null : `status ${status}`
     } catch (error) {
       unresponsiveApps.add(app.id)

@@ -106,7 +106,7 @@ async function call(url: string, init: RequestInit): Promise<Answer> {
   return { status: response.status, text: await readStart(response) }
 }
 
-/** The first characters of the response, bounded in memory. */
+/** The first characters of the response; the rest is not read, which bounds memory. */
 async function readStart(response: Response): Promise<string> {
   let text = ''
   if (!response.body) return text

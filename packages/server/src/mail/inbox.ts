@@ -39,16 +39,16 @@ export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: A
   return {
     async deliver(mail) {
       const id = mail.messageId
-      const existing = await storage.store.inbox.find(id)
-      if (existing) return
+      const existingMail = await storage.store.inbox.find(id)
+      if (existingMail) return
       const now = clock.now()
-      const stored: StoredMail = { ...mail, source: await composeSource(mail, from) }
+      const storedMail: StoredMail = { ...mail, source: await composeSource(mail, from) }
       await storage.store.inbox.prune(now - INBOX_KEPT_FOR)
       await storage.store.inbox.insert(
         {
           id,
           recipient: mail.to,
-          sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(stored)), id),
+          sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(storedMail)), id),
           createdAt: now,
         },
         INBOX_LENGTH,

@@ -10,6 +10,6 @@ export function domainOf(sender: Sender): string {
 
 /** `"Keyway" <no-reply@example.com>`, RFC 5322 section 3.4; the name comes from the operator, not from a user. */
 export function formatSender({ name, address }: Sender): string {
-  const quoted = name.replace(/[\r\n]+/g, ' ').replace(/["\\]/g, '\\$&')
-  return quoted ? `"${quoted}" <${address}>` : address
+  const quotedName = name.replace(/[\r\n]+/g, ' ').replace(/["\\]/g, '\\$&')
+  return quotedName ? `"${quotedName}" <${address}>` : address
 }

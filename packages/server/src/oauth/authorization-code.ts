@@ -4,7 +4,7 @@ import { OAuthError, type OAuthErrorCode } from './oauth-error.ts'
 import { createSessionAnswer } from './session-answer.ts'
 
 /** The grant `authorization_code` (RFC 6749 section 4.1.3, OpenID Connect Core section 3.1.3). */
-export function createAuthorizationCode(deps: GrantDeps): Grant {
+export function createAuthorizationCodeGrant(deps: GrantDeps): Grant {
   const answerOf = createSessionAnswer(deps)
 
   return async request => {

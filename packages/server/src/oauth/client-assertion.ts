@@ -72,8 +72,8 @@ export function createClientAssertions(deps: ClientAssertionDeps): VerifyAsserti
     if (clientId !== undefined && clientId !== id) return null
     const app = await findApp(id, network)
     if (!app?.jwksUri || app.isPublic || !areClaimsValid(jwt.claims)) return null
-    const namedBy = isSelfDescribed(id) ? 'client' : 'operator'
-    const keys = await keySets.keysOf(app.jwksUri, jwt.kid, { namedBy, network })
+    const urlProvider = isSelfDescribed(id) ? 'client' : 'operator'
+    const keys = await keySets.keysOf(app.jwksUri, jwt.kid, { urlProvider, network })
     if (!keys.some(key => isSignedBy(jwt, key))) return null
     const { jti, exp } = jwt.claims
     const isFirstUse = await storage.store.clientAssertions.use(id, sha256(String(jti)), Number(exp) * SECOND)

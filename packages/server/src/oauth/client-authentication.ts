@@ -59,7 +59,7 @@ export function createClientAuthentication({
   }
 
   async function appIfNamed(request: ClientRequest): Promise<App | null> {
-    if (request.form.client_assertion_type !== undefined) return byAssertion(request)
+    if (request.form.client_assertion_type !== undefined) return appByAssertion(request)
     const client = namedClient(request)
     if (!client) return null
     const foundApp =
@@ -71,7 +71,7 @@ export function createClientAuthentication({
     return foundApp
   }
 
-  async function byAssertion({ form, header, caller }: ClientRequest): Promise<App> {
+  async function appByAssertion({ form, header, caller }: ClientRequest): Promise<App> {
     const {
       client_assertion_type: type,
       client_assertion: assertion,

@@ -17,7 +17,7 @@ const MAX_REMEMBERED_APPS = 10_000
  * The grant `client_credentials` (RFC 6749 section 4.4). For an API key as client it issues the agent token of an
  * exchange; for an app, a token for the app itself.
  */
-export function createClientCredentials(deps: GrantDeps): Grant {
+export function createClientCredentialsGrant(deps: GrantDeps): Grant {
   const limits = createKeyedWindows({ ...deps, windows: deps.exchangeLimits, maxNames: MAX_REMEMBERED_APPS })
 
   return async request => {

@@ -36,8 +36,8 @@ export interface DeviceDeps {
 export async function answerDevice(deps: DeviceDeps, request: ClientRequest): Promise<DeviceAnswer> {
   const { clients, deviceAuthorizations, publicUrl } = deps
   const app = await clients.app(request)
-  // The name of a self-registered client is unverified: as "Your bank" it would trick people into approving its codes
-  // (RFC 8628 section 5.4).
+  // The name of a self-registered client is unverified: named "Your bank", it could trick people into approving its
+  // codes (RFC 8628 section 5.4).
   if (isSelfDescribed(app.id))
     throw new OAuthError('unauthorized_client', 'Only apps that the operator registered may connect devices.')
   const authorizationRequest = {
@@ -47,12 +47,12 @@ export async function answerDevice(deps: DeviceDeps, request: ClientRequest): Pr
     deviceName: deviceNameOf(request.form),
   }
   const codes = await deviceAuthorizations.request(authorizationRequest, request.caller)
-  const complete = new URLSearchParams({ user_code: codes.userCode, ticket: codes.ticket })
+  const completeQuery = new URLSearchParams({ user_code: codes.userCode, ticket: codes.ticket })
   return {
     device_code: codes.deviceCode,
     user_code: codes.userCode,
     verification_uri: `${publicUrl}/device`,
-    verification_uri_complete: `${publicUrl}/device?${complete}`,
+    verification_uri_complete: `${publicUrl}/device?${completeQuery}`,
     expires_in: codes.expiresIn,
     interval: codes.interval,
   }

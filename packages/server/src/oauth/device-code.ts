@@ -13,10 +13,10 @@ const DESCRIPTIONS: Record<PollRefusal, string> = {
 }
 
 /**
- * The grant of device codes (RFC 8628 section 3.4): issues tokens for an approved code. Those of the SDK's command give
- * the right to create a key.
+ * The grant of device codes (RFC 8628 section 3.4): issues tokens for an approved code. The tokens of the SDK's command
+ * give the right to create a key.
  */
-export function createDeviceCode(deps: GrantDeps): Grant {
+export function createDeviceCodeGrant(deps: GrantDeps): Grant {
   const answerOf = createSessionAnswer(deps)
 
   return async request => {

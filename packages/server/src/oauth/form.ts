@@ -53,7 +53,7 @@ function decodeUtf8(body: Buffer): string {
 }
 
 /**
- * Refuses invalid UTF-8. `parseForm` refuses U+FFFD too, by which URLSearchParams replaces invalid percent-encoded
+ * Refuses invalid UTF-8. `parseForm` also refuses U+FFFD, with which URLSearchParams replaces invalid percent-encoded
  * bytes.
  */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

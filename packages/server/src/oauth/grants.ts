@@ -16,19 +16,19 @@ export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 export const GRANT_TYPES: Record<string, GrantType> = {
   authorization_code: {
     metadata: signInMetadata,
-    load: async () => (await import('./authorization-code.ts')).createAuthorizationCode,
+    load: async () => (await import('./authorization-code.ts')).createAuthorizationCodeGrant,
   },
   refresh_token: {
-    load: async () => (await import('./refresh-token.ts')).createRefreshToken,
+    load: async () => (await import('./refresh-token.ts')).createRefreshTokenGrant,
   },
   client_credentials: {
-    load: async () => (await import('./client-credentials.ts')).createClientCredentials,
+    load: async () => (await import('./client-credentials.ts')).createClientCredentialsGrant,
   },
   [DEVICE_CODE]: {
     metadata: issuer => ({ device_authorization_endpoint: `${issuer}/oauth/device` }),
-    load: async () => (await import('./device-code.ts')).createDeviceCode,
+    load: async () => (await import('./device-code.ts')).createDeviceCodeGrant,
   },
   [TOKEN_EXCHANGE]: {
-    load: async () => (await import('./token-exchange.ts')).createTokenExchange,
+    load: async () => (await import('./token-exchange.ts')).createTokenExchangeGrant,
   },
 }

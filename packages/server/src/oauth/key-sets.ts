@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { MayRead } from '../clients/read-limits.ts'
 import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
-import type { NamedBy } from '../outgoing/lookups.ts'
+import type { UrlProvider } from '../outgoing/lookups.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
 
 /** How long a fetched key set is used. */
@@ -35,7 +35,7 @@ export interface KeySets {
   keysOf(
     url: string,
     kid: string | undefined,
-    by: { namedBy: NamedBy; network: string },
+    by: { urlProvider: UrlProvider; network: string },
   ): Promise<ClientKey[]>
 }
 
@@ -53,31 +53,31 @@ export function createKeySets({
   /**
    * Cached sets, by URL. Those of the operator's clients are separate, so that strangers cannot evict them.
    */
-  const setsOf: Record<NamedBy, Map<string, KeySet>> = { operator: new Map(), client: new Map() }
+  const setsOf: Record<UrlProvider, Map<string, KeySet>> = { operator: new Map(), client: new Map() }
 
   return {
-    async keysOf(url, kid, { namedBy, network }) {
+    async keysOf(url, kid, { urlProvider, network }) {
       const now = clock.now()
-      const cachedSet = setsOf[namedBy].get(url)
+      const cachedSet = setsOf[urlProvider].get(url)
       const keys = cachedSet && now < cachedSet.fetchedAt + CACHE_TIME ? await cachedSet.keys : null
       const hasKey = kid === undefined || keys?.some(key => key.kid === kid)
       if (keys && (hasKey || now < cachedSet!.fetchedAt + MIN_FETCH_INTERVAL)) return keys
-      if (namedBy === 'client' && !mayRead(network)) return keys ?? []
-      return fetchAndCache(url, namedBy, now)
+      if (urlProvider === 'client' && !mayRead(network)) return keys ?? []
+      return fetchAndCache(url, urlProvider, now)
     },
   }
 
-  function fetchAndCache(url: string, namedBy: NamedBy, now: Instant): Promise<ClientKey[]> {
-    const sets = setsOf[namedBy]
-    const keys = fetchKeys(url, namedBy).catch(() => [])
+  function fetchAndCache(url: string, urlProvider: UrlProvider, now: Instant): Promise<ClientKey[]> {
+    const sets = setsOf[urlProvider]
+    const keys = fetchKeys(url, urlProvider).catch(() => [])
     sets.delete(url)
     sets.set(url, { fetchedAt: now, keys })
     if (sets.size > MAX_SETS) sets.delete(sets.keys().next().value!)
     return keys
   }
 
-  async function fetchKeys(url: string, namedBy: NamedBy): Promise<ClientKey[]> {
-    const { status, text } = await call(url, { headers: { accept: 'application/json' }, namedBy })
+  async function fetchKeys(url: string, urlProvider: UrlProvider): Promise<ClientKey[]> {
+    const { status, text } = await call(url, { headers: { accept: 'application/json' }, urlProvider })
     const body = status === 200 ? (JSON.parse(text) as { keys?: unknown }) : {}
     return Array.isArray(body.keys) ? body.keys.slice(0, MAX_KEYS).flatMap(toKey) : []
   }

@@ -81,7 +81,7 @@ function codeOf(code: ErrorCode, status: number): OAuthErrorCode {
   return status === 429 || status === 503 ? 'temporarily_unavailable' : 'invalid_request'
 }
 
-/** Replaces what RFC 6749 section 5.2 does not allow: quotation marks, backslashes, and all but printable ASCII. */
+/** Replaces what RFC 6749 section 5.2 does not allow: quotation marks, backslashes, and what is not printable ASCII. */
 function toPrintable(text: string): string {
   return text
     .replaceAll(/["“”]/g, "'")

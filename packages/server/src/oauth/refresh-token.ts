@@ -9,7 +9,7 @@ import { createSessionAnswer } from './session-answer.ts'
  * The grant `refresh_token` (RFC 6749 section 6), with the same rotation, reuse detection and safe retries as
  * `POST /auth/refresh`.
  */
-export function createRefreshToken(deps: GrantDeps): Grant {
+export function createRefreshTokenGrant(deps: GrantDeps): Grant {
   const { sessions, clients, publicUrl } = deps
   const answerOf = createSessionAnswer(deps)
 
@@ -27,7 +27,7 @@ export function createRefreshToken(deps: GrantDeps): Grant {
       const grant = { ...session.grant!, scopes: scopes ?? session.grant!.scopes }
       return { answer: await answerOf({ user, session: { ...session, grant } }, null, session.grant!.scopes) }
     } catch (error) {
-      if (!(error instanceof KeywayError) || !REFUSALS.has(error.code)) throw error
+      if (!(error instanceof KeywayError) || !TOKEN_REFUSALS.has(error.code)) throw error
       throw OAuthError.of('invalid_grant', error)
     }
   }
@@ -45,4 +45,4 @@ export function createRefreshToken(deps: GrantDeps): Grant {
   }
 }
 
-const REFUSALS = new Set<string>(['invalid_refresh_token', 'refresh_token_reused'])
+const TOKEN_REFUSALS = new Set<string>(['invalid_refresh_token', 'refresh_token_reused'])

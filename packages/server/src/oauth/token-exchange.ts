@@ -5,10 +5,10 @@ import { OAuthError } from './oauth-error.ts'
 /** The `subject_token_type` of an API key. */
 export const API_KEY_TOKEN_TYPE = 'urn:keyway:token-type:api-key'
 const JWT_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:jwt'
-const ISSUED_TYPES = [JWT_TOKEN_TYPE, 'urn:ietf:params:oauth:token-type:access_token']
+const ISSUED_TOKEN_TYPES = [JWT_TOKEN_TYPE, 'urn:ietf:params:oauth:token-type:access_token']
 
 /** Token exchange (RFC 8693) of an API key for an agent token. The key itself is the authentication. */
-export function createTokenExchange(deps: GrantDeps): Grant {
+export function createTokenExchangeGrant(deps: GrantDeps): Grant {
   return async request => {
     const { form } = request
     const {
@@ -18,7 +18,7 @@ export function createTokenExchange(deps: GrantDeps): Grant {
     } = form
     if (key === undefined) throw invalidRequest('subject_token is required: an API key.')
     if (type !== API_KEY_TOKEN_TYPE) throw invalidRequest(`subject_token_type must be ${API_KEY_TOKEN_TYPE}.`)
-    if (!ISSUED_TYPES.includes(requestedType))
+    if (!ISSUED_TOKEN_TYPES.includes(requestedType))
       throw invalidRequest(`requested_token_type must be ${JWT_TOKEN_TYPE}.`)
     if (form.actor_token !== undefined || form.actor_token_type !== undefined)
       throw invalidRequest('Delegation with actor_token is not supported.')

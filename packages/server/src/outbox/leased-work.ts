@@ -28,14 +28,14 @@ export interface LeasedWork<Item extends { id: string }> {
    * statement was lost.
    */
   releaseUnknown(heldIds: readonly string[]): Promise<unknown>
-  /** When the next item is due for which this node has capacity (leased items included), or null. */
+  /** When the next item is due for which this node has capacity, leased items included; null if there is none. */
   nextDue(): Promise<Instant | null>
   /** Rejects only when the database is unavailable. */
   run(item: Item, abort: AbortController): Promise<void>
 }
 
 export interface Worker {
-  /** Works on due items until stopped; polls after each `queued` event and by a timer. */
+  /** Works on due items until stopped; polls after each `queuedEvent` and by a timer. */
   start(): void
   /** Leases nothing new and waits at most `deadline` ms for items in progress; the rest stays queued. */
   stop(deadline: number): Promise<void>
@@ -53,7 +53,7 @@ export function createWorker<Item extends { id: string }>(
 ): Worker {
   const { storage, clock, log, schedule = scheduleTimer } = deps
   /** The work on each leased item, with the controller that aborts it. */
-  const inProgress = new Map<Promise<void>, AbortController>()
+  const workInProgress = new Map<Promise<void>, AbortController>()
   /** Ids of the items that are worked on. */
   const heldIds = new Set<string>()
   /** Until then, this node may have leases that it does not know of. */
@@ -72,34 +72,34 @@ export function createWorker<Item extends { id: string }>(
     isPollRequested = true
     currentPoll ??= leaseAndStart().finally(() => {
       currentPoll = null
-      // A poll was requested during this one, whose query may have run before the item was queued.
+      // Another poll was requested during this one, whose query may have run before the item was queued.
       if (isRunning && isPollRequested && hasCapacity()) void poll()
     })
     return currentPoll
   }
 
   function hasCapacity(): boolean {
-    return !isStopping && inProgress.size < work.concurrency
+    return !isStopping && workInProgress.size < work.concurrency
   }
 
   async function leaseAndStart(): Promise<boolean> {
     try {
       while (isPollRequested && hasCapacity()) {
         isPollRequested = false
-        const capacity = work.concurrency - inProgress.size
+        const capacity = work.concurrency - workInProgress.size
         const now = clock.now()
         if (now < unknownLeasesUntil) await work.releaseUnknown([...heldIds])
         const items = await work.lease(now, now + work.leaseTime, capacity)
         for (const item of items) start(item)
         if (items.length === capacity) isPollRequested = true
       }
-      if (isRunning && hasCapacity()) await sleepUntilNextDue()
+      if (isRunning && hasCapacity()) await scheduleNextPoll()
       return true
     } catch (error) {
       isPollRequested = false
       unknownLeasesUntil = clock.now() + UNKNOWN_LEASE_WINDOW
       log.warn({ queue: work.name, reason: describeError(error) }, 'A queue cannot be read; trying again.')
-      sleep(STORE_PAUSE)
+      schedulePoll(STORE_PAUSE)
       return false
     }
   }
@@ -116,23 +116,23 @@ export function createWorker<Item extends { id: string }>(
         ),
       )
       .then(() => {
-        inProgress.delete(completion)
+        workInProgress.delete(completion)
         heldIds.delete(item.id)
         for (const listener of doneListeners) listener()
         if (isRunning) void poll()
       })
-    inProgress.set(completion, abort)
+    workInProgress.set(completion, abort)
   }
 
-  async function sleepUntilNextDue(): Promise<void> {
+  async function scheduleNextPoll(): Promise<void> {
     const nextDueAt = await work.nextDue()
     // An item that is due although this node could not lease it is leased by another node: without a minimum delay,
     // this node would poll in a busy loop.
-    if (nextDueAt !== null) sleep(Math.max(nextDueAt - clock.now(), STORE_PAUSE / 10))
-    else sleep(MAX_POLL_INTERVAL)
+    if (nextDueAt !== null) schedulePoll(Math.max(nextDueAt - clock.now(), STORE_PAUSE / 10))
+    else schedulePoll(MAX_POLL_INTERVAL)
   }
 
-  function sleep(delay: number): void {
+  function schedulePoll(delay: number): void {
     cancelTimer()
     if (isRunning) cancelTimer = schedule(() => void poll(), Math.min(delay, MAX_POLL_INTERVAL))
   }
@@ -153,17 +153,17 @@ export function createWorker<Item extends { id: string }>(
       isStopping = true
       unsubscribe()
       cancelTimer()
-      const itemsDone = () => Promise.all(inProgress.keys())
-      await withTimeout(Promise.resolve(currentPoll).then(itemsDone), deadline - RELEASE_MS)
-      for (const abort of inProgress.values()) abort.abort(new Error('the service is stopping'))
-      await withTimeout(itemsDone(), RELEASE_MS)
+      const waitForItems = () => Promise.all(workInProgress.keys())
+      await withTimeout(Promise.resolve(currentPoll).then(waitForItems), deadline - RELEASE_MS)
+      for (const abort of workInProgress.values()) abort.abort(new Error('the service is stopping'))
+      await withTimeout(waitForItems(), RELEASE_MS)
     },
 
     async drain() {
       for (;;) {
         const hasAnswered = await poll()
-        if (inProgress.size === 0) return
-        if (!hasAnswered) await Promise.all(inProgress.keys())
+        if (workInProgress.size === 0) return
+        if (!hasAnswered) await Promise.all(workInProgress.keys())
         else await new Promise<void>(resolve => addOnce(doneListeners, resolve))
       }
     },

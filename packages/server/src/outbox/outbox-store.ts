@@ -42,7 +42,7 @@ export interface OutboxStore {
    * state, or has no content any more.
    */
   requeue(id: string, now: Instant): Promise<boolean>
-  /** The number of mails of this kind to this user that were queued since then, at most `atMost`. */
+  /** The number of mails of this kind to this user that were queued since this instant, at most `atMost`. */
   countNotices(userId: string, kind: MessageKind, since: Instant, atMost: number): Promise<number>
   /**
    * The number of queued messages, and the creation time of the oldest that is due or was attempted before: while it

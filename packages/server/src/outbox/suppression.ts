@@ -7,7 +7,7 @@ export const SUPPRESSED_FOR = 7 * DAY
 
 export type SuppressionReason = 'bounce' | 'complaint'
 
-/** An address that a mail provider reported. It gets no mail, which would harm the sender's reputation. */
+/** An address that a mail provider reported. It gets no mail, since that would harm the sender's reputation. */
 export interface Suppression {
   address: EmailAddress
   reason: SuppressionReason

@@ -1,14 +1,14 @@
 import type { LookupAddress, LookupOptions, lookup } from 'node:dns'
 
 /** Who provided a URL: an administrator, or a client in its own metadata, which any stranger may write. */
-export type NamedBy = 'operator' | 'client'
+export type UrlProvider = 'operator' | 'client'
 
 /**
  * Maximum number of concurrent look-ups. Each occupies one of libuv's four threads until the name server answers, even
  * if the call has timed out before. Signing tokens and resolving the database's name need these threads too. Names from
  * strangers have a separate limit, so that they do not delay webhooks.
  */
-const MAX_LOOKUPS: Record<NamedBy, number> = { operator: 2, client: 1 }
+const MAX_LOOKUPS: Record<UrlProvider, number> = { operator: 2, client: 1 }
 
 type LookUpCallback = (error: Error | null, addresses?: LookupAddress[]) => void
 
@@ -27,17 +27,17 @@ interface WaitingCall {
 }
 
 /** The number of running look-ups, and those that wait until fewer run. */
-const queues: Record<NamedBy, { running: number; waiting: (() => void)[] }> = {
+const queues: Record<UrlProvider, { running: number; waiting: (() => void)[] }> = {
   operator: { running: 0, waiting: [] },
   client: { running: 0, waiting: [] },
 }
 
 /** Shares one look-up among concurrent calls to a name, so that an unresponsive name server delays no other names. */
-export function createLookups(resolve: typeof lookup): Record<NamedBy, LookUp> {
+export function createLookups(resolve: typeof lookup): Record<UrlProvider, LookUp> {
   return { operator: createLookUp(resolve, 'operator'), client: createLookUp(resolve, 'client') }
 }
 
-function createLookUp(resolve: typeof lookup, namedBy: NamedBy): LookUp {
+function createLookUp(resolve: typeof lookup, urlProvider: UrlProvider): LookUp {
   const callsByName = new Map<string, WaitingCall[]>()
 
   return (name, options, hasEnded, callback) => {
@@ -50,7 +50,7 @@ function createLookUp(resolve: typeof lookup, namedBy: NamedBy): LookUp {
       for (const call of calls) call.callback(error, addresses)
     }
     runLimited(
-      namedBy,
+      urlProvider,
       done =>
         calls.every(call => call.hasEnded())
           ? done(new Error('all calls to the name ended before its look-up started'))
@@ -61,8 +61,12 @@ function createLookUp(resolve: typeof lookup, namedBy: NamedBy): LookUp {
 }
 
 /** Runs a look-up as soon as fewer than MAX_LOOKUPS run. */
-function runLimited(namedBy: NamedBy, run: (done: LookUpCallback) => void, done: LookUpCallback): void {
-  const queue = queues[namedBy]
+function runLimited(
+  urlProvider: UrlProvider,
+  run: (done: LookUpCallback) => void,
+  done: LookUpCallback,
+): void {
+  const queue = queues[urlProvider]
   const start = () => {
     queue.running++
     run((...result) => {
@@ -71,6 +75,6 @@ function runLimited(namedBy: NamedBy, run: (done: LookUpCallback) => void, done:
       done(...result)
     })
   }
-  if (queue.running < MAX_LOOKUPS[namedBy]) start()
+  if (queue.running < MAX_LOOKUPS[urlProvider]) start()
   else queue.waiting.push(start)
 }

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import { SECOND } from '../clock.ts'
 import { createAddressRule } from './addresses.ts'
-import { createLookups, type NamedBy } from './lookups.ts'
+import { createLookups, type UrlProvider } from './lookups.ts'
 
 /** Timeout from the look-up of the name to the last byte of the answer. */
 const TIMEOUT_MS = 5 * SECOND
@@ -20,7 +20,7 @@ export interface OutgoingRequest {
   headers?: Record<string, string>
   body?: string
   /** Who provided the URL; by default the operator. */
-  namedBy?: NamedBy
+  urlProvider?: UrlProvider
   /** Aborts the call. */
   signal?: AbortSignal
 }
@@ -49,19 +49,19 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
   const addressRule = createAddressRule(privateNetworks)
   const lookups = createLookups(resolve)
 
-  return (urlText, { method = 'GET', headers = {}, body, namedBy = 'operator', signal } = {}) =>
+  return (urlText, { method = 'GET', headers = {}, body, urlProvider = 'operator', signal } = {}) =>
     new Promise((succeed, reject) => {
       const fail = (message: string) => reject(new OutgoingError(message))
       const url = URL.parse(urlText)
       if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
         return fail('the URL is not one of http or https without credentials')
-      const isPlain = url.protocol === 'http:'
+      const isPlaintext = url.protocol === 'http:'
       const mayCall = (address: string) =>
-        addressRule.isListed(address) || (!isPlain && addressRule.isPublic(address))
+        addressRule.isListed(address) || (!isPlaintext && addressRule.isPublic(address))
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
       // A literal address is checked here, since it is not looked up.
       if (isIP(host) && !mayCall(host)) return fail('the address is not one that may be called')
-      const send = isPlain ? httpRequest : httpsRequest
+      const send = isPlaintext ? httpRequest : httpsRequest
       let hasEnded = false
       const outgoing = send(url, {
         method,
@@ -70,7 +70,7 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
         // Connections are not reused: the address of each is checked for its call.
         agent: false,
         lookup: (name, options, done) => {
-          lookups[namedBy](
+          lookups[urlProvider](
             name,
             options,
             () => hasEnded,

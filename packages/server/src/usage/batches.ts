@@ -28,7 +28,7 @@ export function createBatches<Batch>({
   add(tx: Transaction, batch: Batch): Promise<void>
 }): Batches<Batch> {
   /** Identifies this instance: each has its own sequence of batches. */
-  const writer = newId(clock.now())
+  const writerId = newId(clock.now())
   let sequence = 0
   const queue: { sequence: number; batch: Batch }[] = []
 
@@ -36,20 +36,20 @@ export function createBatches<Batch>({
     push: batch => void queue.push({ sequence: ++sequence, batch }),
     async store(onStored = () => {}) {
       for (let next = queue[0]; next; next = queue[0]) {
-        await storeOne(next)
+        await storeBatch(next)
         queue.shift()
         onStored(next.batch)
       }
     },
   }
 
-  async function storeOne({ sequence, batch }: { sequence: number; batch: Batch }): Promise<void> {
+  async function storeBatch({ sequence, batch }: { sequence: number; batch: Batch }): Promise<void> {
     await storage.transaction(
       async tx => {
-        if (await tx.usage.recordFlush(writer, sequence, clock.now())) await add(tx, batch)
+        if (await tx.usage.recordFlush(writerId, sequence, clock.now())) await add(tx, batch)
         return true
       },
-      async store => (await store.usage.lastFlush(writer)) >= sequence || undefined,
+      async store => (await store.usage.lastFlush(writerId)) >= sequence || undefined,
     )
   }
 }

@@ -101,8 +101,8 @@ export function createMeter({
   function subjectOf(userId: string, keyId: string | null, at: Instant): Subject | null {
     if (at < hour || at - hour >= HOUR) switchToHour(bucketStart('hour', at))
     // Ids of keys and users are UUIDs, so they never coincide.
-    const existing = subjectsOfHour.get(keyId ?? userId)
-    if (existing) return existing
+    const existingSubject = subjectsOfHour.get(keyId ?? userId)
+    if (existingSubject) return existingSubject
     if (subjectCount >= maxSubjects) {
       droppedCount++
       return null

@@ -28,10 +28,10 @@ export function createUsageReports({ storage, clock }: { storage: Storage; clock
   ): Promise<UsageBucket[]> {
     const { unit, from, to } = rangeOf(request, clock.now())
     const storedRows = await storage.store.usage.read(subject, unit, from, to)
-    const byStart = new Map(storedRows.map(row => [row.start, row]))
+    const rowsByStart = new Map(storedRows.map(row => [row.start, row]))
     const buckets: UsageBucket[] = []
     for (let start = from; start < to; start += UNIT_LENGTHS[unit])
-      buckets.push({ ...(byStart.get(start) ?? noUsage()), start })
+      buckets.push({ ...(rowsByStart.get(start) ?? noUsage()), start })
     return buckets
   }
 }

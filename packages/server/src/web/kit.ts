@@ -64,7 +64,7 @@ export interface PageAgents {
 }
 
 /** An API call that a person entered in the documentation. */
-export interface TypedCall {
+export interface FilledInCall {
   operation: string
   params: Readonly<Record<string, string>>
   query: URLSearchParams
@@ -79,7 +79,7 @@ export interface PageApi {
   /** Whether the documentation offers to run the operation. */
   mayTry(operation: string): boolean
   /** Makes a call as the signed-in person; a refusal is returned as an answer, too. */
-  call(typed: TypedCall, signedIn: SignedIn, env: unknown): Promise<{ status: number; body?: unknown }>
+  call(typed: FilledInCall, signedIn: SignedIn, env: unknown): Promise<{ status: number; body?: unknown }>
 }
 
 export interface PageServices {

@@ -56,7 +56,7 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
   const { storage, clock, log, audit, outbox, nodeId = null, random = Math.random } = deps
   const { webhooks, webhookDeliveries: deliveries } = storage.store
   /** Number of calls in progress, by the id of the endpoint. */
-  const calls = new Map<string, number>()
+  const callCounts = new Map<string, number>()
   /** Number of changes of endpoints so far. After a change, workers read the URL and the secrets again. */
   let changeCount = 0
   storage.events.subscribe(({ type }) => {
@@ -81,17 +81,17 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
   async function capacities(): Promise<{ webhookId: string; capacity: number }[]> {
     const enabledWebhooks = (await webhooks.list()).filter(({ disabledAt }) => disabledAt === null)
     return enabledWebhooks
-      .map(({ id }) => ({ webhookId: id, capacity: CONCURRENT_CALLS - (calls.get(id) ?? 0) }))
+      .map(({ id }) => ({ webhookId: id, capacity: CONCURRENT_CALLS - (callCounts.get(id) ?? 0) }))
       .filter(({ capacity }) => capacity > 0)
   }
 
   async function run(lease: LeasedQueue, abort: AbortController): Promise<void> {
     const { webhookId } = lease
-    calls.set(webhookId, (calls.get(webhookId) ?? 0) + 1)
+    callCounts.set(webhookId, (callCounts.get(webhookId) ?? 0) + 1)
     try {
       await sendQueue(lease, abort.signal)
     } finally {
-      calls.set(webhookId, calls.get(webhookId)! - 1)
+      callCounts.set(webhookId, callCounts.get(webhookId)! - 1)
     }
   }
 

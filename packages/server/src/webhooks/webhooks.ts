@@ -226,8 +226,8 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         data: { webhook_id: id },
       } as const
       const delivery = await audit.perform(by, async tx => {
-        const inserted = await tx.webhookDeliveries.insertTest(id, deliveryId, event)
-        return auditedOutcome(inserted, webhookChange('webhook.tested', id))
+        const testDelivery = await tx.webhookDeliveries.insertTest(id, deliveryId, event)
+        return auditedOutcome(testDelivery, webhookChange('webhook.tested', id))
       })
       const result = await attempt(deps, target, delivery)
       const state = result.error === null ? 'delivered' : 'failed'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { createCallers } from '../../src/http/caller.ts'
-import { FORWARDED_BY_A_PROXY } from '../../src/http/proxy-watch.ts'
+import { MIN_FORWARDED_REQUESTS } from '../../src/http/proxy-watch.ts'
 import { createLog } from '../../src/log.ts'
 
 const log = createLog('silent')
@@ -89,7 +89,7 @@ test('requests from public addresses cannot cause a failed proxy check of /ready
 
 test('/readyz reports an unlisted private proxy that forwards most of its requests, until ten minutes after the last', () => {
   const { callers, call, advance } = openCallers()
-  call('10.0.0.1', FORWARDED, FORWARDED_BY_A_PROXY - 1)
+  call('10.0.0.1', FORWARDED, MIN_FORWARDED_REQUESTS - 1)
   assert.equal(callers.proxyMistake, null)
   call('10.0.0.1', FORWARDED)
   assert.match(callers.proxyMistake!, /KEYWAY_TRUSTED_PROXIES/)
@@ -111,7 +111,7 @@ test('a forwarding header that a client sends through a proxy that adds none cau
 
 test('requests from public addresses do not evict counts of private proxies', () => {
   const { callers, call } = openCallers()
-  call('10.0.0.1', FORWARDED, FORWARDED_BY_A_PROXY)
+  call('10.0.0.1', FORWARDED, MIN_FORWARDED_REQUESTS)
   for (let n = 0; n < 1000; n++) call(`198.51.${n >> 8}.${n & 255}`, FORWARDED)
   assert.ok(callers.proxyMistake)
 })

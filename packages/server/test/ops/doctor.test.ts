@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
-import { FORWARDED_BY_A_PROXY } from '../../src/http/proxy-watch.ts'
+import { MIN_FORWARDED_REQUESTS } from '../../src/http/proxy-watch.ts'
 import { newId } from '../../src/ids.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import type { Services } from '../../src/services.ts'
@@ -92,7 +92,7 @@ test('doctor reports an unlisted proxy, by the settings and by requests', async 
   )
 
   const { services, url } = await startKeyway(t)
-  for (let request = 0; request < FORWARDED_BY_A_PROXY; request++)
+  for (let request = 0; request < MIN_FORWARDED_REQUESTS; request++)
     await fetch(`${url}/v1/me`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
   const { data } = await runCommand(services, 'doctor')
   const readinessFinding = data.findings.find(({ check }: Finding) => check === 'readiness, trusted proxies')

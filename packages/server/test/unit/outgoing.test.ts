@@ -137,7 +137,7 @@ test('silent name servers of clients and of one webhook hold up no call to anoth
   }) as never
   const call = createOutgoing(LOCAL_NETWORKS, resolve)
   const failingCalls = ['a', 'b', 'c'].map(name =>
-    call(`https://${name}.example.net/`, { namedBy: 'client' }),
+    call(`https://${name}.example.net/`, { urlProvider: 'client' }),
   )
   for (let at = 0; at < 3; at++) failingCalls.push(call('https://dead-webhook.example.com/'))
   const settledCalls = Promise.allSettled(failingCalls)

@@ -9,7 +9,7 @@ import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import { TAG, toActedBy } from './admin/acting.ts'
 
-/** An export has many more fields: lists of the same objects that the calls for lists return. */
+/** An export has many more fields: lists whose elements are those of the call that lists the same objects. */
 const exportDocument = {
   status: 200,
   description: 'The document.',

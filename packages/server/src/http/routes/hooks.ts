@@ -37,13 +37,13 @@ export function hookRoutes({ mailHooks }: Pick<HttpPorts, 'mailHooks'>): Route[]
         validateHead({ params, incoming }) {
           const provider = providerOf(params)
           if (!mailHooks || !provider) throw notFound()
-          if (!mailHooks.mayBeFrom(provider, headersOf(incoming))) throw forged()
+          if (!mailHooks.mayBeFrom(provider, headersOf(incoming))) throw unauthenticatedReport()
         },
       },
       async handle({ params, incoming, bytes }) {
         const call = { header: headersOf(incoming), body: bytes! }
         const outcome = await mailHooks!.receive(providerOf(params)!, call)
-        if (outcome === 'forged') throw forged()
+        if (outcome === 'forged') throw unauthenticatedReport()
         if (outcome === 'unreadable')
           throw new KeywayError('invalid_json', 'The report is not a JSON object.')
         return NO_CONTENT
@@ -63,6 +63,6 @@ function headersOf(incoming: IncomingMessage): (name: string) => string | undefi
   }
 }
 
-function forged(): KeywayError {
+function unauthenticatedReport(): KeywayError {
   return new KeywayError('authentication_required', 'The report is not authenticated by the mail provider.')
 }

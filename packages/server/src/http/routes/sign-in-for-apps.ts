@@ -155,7 +155,7 @@ function registrationRoute(register: NonNullable<HttpPorts['oauth']['register']>
   })
 }
 
-/** clients/client-metadata.ts validates the metadata, with the errors of RFC 7591 section 3.2.2. */
+/** Any object, since clients/client-metadata.ts validates the fields, with the errors of RFC 7591 section 3.2.2. */
 const registrationBody = z.looseObject({})
 
 const registeredClient = z

@@ -12,8 +12,8 @@ const PERMANENT_BOUNCES = new Set([
 ])
 
 /**
- * Reads a webhook call of Postmark, which is not signed: Postmark's documentation recommends credentials in the
- * webhook's URL, which it sends as HTTP Basic. The password is the secret, the user name is ignored.
+ * Reads a webhook call of Postmark. It is not signed: Postmark's documentation recommends credentials in the webhook's
+ * URL, and Postmark sends them as HTTP Basic. The password is the secret, the user name is ignored.
  */
 export function readPostmark({ header, body }: HookCall, secret: string): HookReading {
   if (!isFromPostmark(header, secret)) return 'forged'

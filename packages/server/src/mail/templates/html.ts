@@ -98,7 +98,7 @@ export function renderHtml(
 <table role="presentation" class="page" width="100%" cellpadding="0" cellspacing="0" border="0" style="background-color:${light.page}">
 <tr><td class="around" align="center" style="padding:32px 16px">
 <table role="presentation" dir="${direction}" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
-<tr><td style="padding:0 4px 20px">${wordmark(product)}</td></tr>
+<tr><td style="padding:0 4px 20px">${renderWordmark(product)}</td></tr>
 <tr><td class="card" style="padding:40px 40px 20px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
 <h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;text-wrap:balance;color:${light.text}">${mail.heading}</h1>
 ${mail.body.map(block => renderBlock(block, accent.light, direction))}
@@ -139,9 +139,9 @@ const MAX_LOGO_WIDTH = 280
  * The operator's logo if it is a PNG, which every mail program shows; otherwise the product's initial in a square. The
  * product's name follows, unless the logo contains it.
  */
-function wordmark(product: MailProduct): Html {
+function renderWordmark(product: MailProduct): Html {
   const { logo } = product.brand
-  if (logo?.type !== 'image/png') return initial(product)
+  if (logo?.type !== 'image/png') return renderInitial(product)
   const scale = Math.min(LOGO_HEIGHT / logo.height, MAX_LOGO_WIDTH / logo.width)
   const [logoWidth, logoHeight] = [Math.round(logo.width * scale), Math.round(logo.height * scale)]
   const hasName = !isMark(logo)
@@ -156,7 +156,7 @@ function nameCell(product: MailProduct): Html {
 `
 }
 
-function initial(product: MailProduct): Html {
+function renderInitial(product: MailProduct): Html {
   const { accent, ink } = product.brand.accent.light
   return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
 <td class="accent" aria-hidden="true" align="center" width="32" height="32" style="width:32px;height:32px;background-color:${accent};border-radius:8px;font-family:${font};font-size:18px;line-height:32px;font-weight:700;color:${ink}">${[...product.name][0]?.toUpperCase() ?? ''}</td>

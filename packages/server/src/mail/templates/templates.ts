@@ -48,7 +48,7 @@ export interface TemplatedMail {
 
 export type Block =
   | { kind: 'paragraph'; text: string }
-  /** `urlLabel` is null where the address is not worth typing. */
+  /** `urlLabel` is null if the URL need not be shown as text. */
   | { kind: 'button'; label: string; url: string; urlLabel: string | null }
   | { kind: 'code'; label: string; code: string }
   | { kind: 'facts'; rows: [label: string, value: string][] }
@@ -225,12 +225,12 @@ export function createTemplates(
     apiKeyLimit({ at, limit: kind, per, percent, allowed, used, keyId, keyPrefix, keyName }) {
       const { near, reached, lead } = mails.keyLimit
       const { subject, preheader, heading } = percent === 100 ? reached : near
-      const names: Readonly<Record<string, string>> = mails.keyLimit[kind]
-      const limit = names[per]!
-      const formatted = (count: number) => (kind === 'spend' ? dollars(formatMoney(count)) : number(count))
+      const limitNames: Readonly<Record<string, string>> = mails.keyLimit[kind]
+      const limit = limitNames[per]!
+      const formatAmount = (count: number) => (kind === 'spend' ? dollars(formatMoney(count)) : number(count))
       const amounts: [string, string][] = []
-      if (allowed !== undefined) amounts.push([facts.limit, formatted(allowed)])
-      if (used !== undefined) amounts.push([facts.usedSoFar, formatted(used)])
+      if (allowed !== undefined) amounts.push([facts.limit, formatAmount(allowed)])
+      if (used !== undefined) amounts.push([facts.usedSoFar, formatAmount(used)])
       return {
         ...defaults,
         template: 'api_key_limit',

@@ -2,11 +2,12 @@ import type { MailProduct } from './html.ts'
 import type { Block, TemplatedMail } from './templates.ts'
 
 /**
- * Less than the 78 characters that RFC 5322 section 2.1.1 recommends, since each reply puts `> ` before a quoted line.
+ * Maximum length of a line: less than the 78 characters that RFC 5322 section 2.1.1 recommends, since each reply puts
+ * `> ` before a quoted line.
  */
 const LINE_LENGTH = 72
 
-/** The same mail as plain text (RFC 2046 section 5.1.4). A URL has a line of its own and is never broken. */
+/** Renders a mail as plain text (RFC 2046 section 5.1.4). A URL has a line of its own and is never broken. */
 export function renderText(mail: TemplatedMail, product: MailProduct): string {
   const parts = [
     wrap(mail.heading),

@@ -295,20 +295,20 @@ function readCursor(text: string): string | null {
 
 /** The settings that a body contains. An empty text clears a setting. */
 function settingsOf(body: Change): Partial<AppSettings> {
-  const orNull = (value: string | undefined) => (value === '' ? null : value)
+  const emptyToNull = (value: string | undefined) => (value === '' ? null : value)
   const allSettings: { [Name in keyof AppSettings]: AppSettings[Name] | undefined } = {
     name: body.name,
-    audience: orNull(body.audience),
-    verifyUrl: orNull(body.verify_url),
+    audience: emptyToNull(body.audience),
+    verifyUrl: emptyToNull(body.verify_url),
     redirectUris: body.redirect_uris,
     logoutUris: body.logout_uris,
-    backchannelLogoutUri: orNull(body.backchannel_logout_uri),
+    backchannelLogoutUri: emptyToNull(body.backchannel_logout_uri),
     tokenAlg: body.token_alg,
     idTokenAlg: body.id_token_alg,
     scopes: body.scopes,
     trusted: body.trusted,
     isPublic: body.public,
-    jwksUri: orNull(body.jwks_uri),
+    jwksUri: emptyToNull(body.jwks_uri),
     requirePkce: body.require_pkce,
   }
   const entries = Object.entries(allSettings).filter(([, value]) => value !== undefined)

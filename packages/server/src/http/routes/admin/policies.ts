@@ -86,7 +86,7 @@ const example = {
 }
 const policiesAnswer = { schema: policies, example }
 
-/** Policies: what new keys may be, who may sign up, what new accounts get, and the limits of all keys and people. */
+/** Policies: restrictions of new keys, who may sign up, what new accounts get, and limits of all keys and people. */
 export function policyRoutes({ policies: registry }: Pick<HttpPorts, 'policies'>): Route[] {
   return [
     route({
