@@ -17,7 +17,7 @@ function mistakeOf(settings: Record<string, string>): string {
   throw new Error('the settings were accepted')
 }
 
-function fileOf(t: TestContext, name: string, content: string | Buffer): string {
+function writeTemporaryFile(t: TestContext, name: string, content: string | Buffer): string {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-brand-'))
   t.after(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, name), content)
@@ -69,9 +69,9 @@ describe('the accent colour', () => {
 describe('images of the operator', () => {
   test('are recognised by their bytes, whatever their name is', t => {
     const { brand } = loadConfig({
-      KEYWAY_LOGO: fileOf(t, 'logo.png', svgOf()),
-      KEYWAY_FAVICON: fileOf(t, 'favicon', pngOf(32, 32)),
-      KEYWAY_TOUCH_ICON: fileOf(t, 'touch.svg', pngOf(180, 180)),
+      KEYWAY_LOGO: writeTemporaryFile(t, 'logo.png', svgOf()),
+      KEYWAY_FAVICON: writeTemporaryFile(t, 'favicon', pngOf(32, 32)),
+      KEYWAY_TOUCH_ICON: writeTemporaryFile(t, 'touch.svg', pngOf(180, 180)),
     })
     assert.deepEqual([brand.logo!.type, brand.logo!.width, brand.logo!.height], ['image/svg+xml', 40, 10])
     assert.deepEqual([brand.favicon!.type, brand.favicon!.width], ['image/png', 32])
@@ -87,7 +87,7 @@ describe('images of the operator', () => {
     ['that is too small', pngOf(8, 8), /at least 16 pixels on each side, not 8 × 8/],
   ] as const) {
     test(`an image ${title} is a mistake that says so`, t => {
-      const file = content === null ? '/nonexistent/logo.png' : fileOf(t, 'logo.png', content)
+      const file = content === null ? '/nonexistent/logo.png' : writeTemporaryFile(t, 'logo.png', content)
       const mistake = mistakeOf({ KEYWAY_LOGO: file })
       assert.match(mistake, pattern)
       assert.match(mistake, /^KEYWAY_LOGO ".+" .+ Example: KEYWAY_LOGO=/)
@@ -96,15 +96,21 @@ describe('images of the operator', () => {
 
   test('an icon that is not square, or of another kind, is a mistake', t => {
     assert.match(
-      mistakeOf({ KEYWAY_FAVICON: fileOf(t, 'a', pngOf(32, 20)) }),
+      mistakeOf({ KEYWAY_FAVICON: writeTemporaryFile(t, 'a', pngOf(32, 20)) }),
       /must be as wide as high, not 32 × 20/,
     )
     assert.match(
-      mistakeOf({ KEYWAY_TOUCH_ICON: fileOf(t, 'a', svgOf('', '0 0 9 9')) }),
+      mistakeOf({ KEYWAY_TOUCH_ICON: writeTemporaryFile(t, 'a', svgOf('', '0 0 9 9')) }),
       /is another kind of image: it must be a PNG/,
     )
-    assert.match(mistakeOf({ KEYWAY_TOUCH_ICON: fileOf(t, 'a', pngOf(60, 60)) }), /at least 120 pixels/)
-    assert.match(mistakeOf({ KEYWAY_LOGO_DARK: fileOf(t, 'a', svgOf()) }), /is set without KEYWAY_LOGO/)
+    assert.match(
+      mistakeOf({ KEYWAY_TOUCH_ICON: writeTemporaryFile(t, 'a', pngOf(60, 60)) }),
+      /at least 120 pixels/,
+    )
+    assert.match(
+      mistakeOf({ KEYWAY_LOGO_DARK: writeTemporaryFile(t, 'a', svgOf()) }),
+      /is set without KEYWAY_LOGO/,
+    )
   })
 
   test('an address instead of a file is a mistake', () => {
@@ -125,14 +131,14 @@ describe('images of the operator', () => {
   ] as const) {
     test(`an SVG with ${what} is refused`, t => {
       assert.match(
-        mistakeOf({ KEYWAY_LOGO: fileOf(t, 'logo.svg', svgOf(content)) }),
+        mistakeOf({ KEYWAY_LOGO: writeTemporaryFile(t, 'logo.svg', svgOf(content)) }),
         /is an SVG that (contains|refers)/,
       )
     })
   }
 
   test('an SVG that declares entities is refused', t => {
-    const file = fileOf(
+    const file = writeTemporaryFile(
       t,
       'logo.svg',
       `<!DOCTYPE svg [<!ENTITY a "aaaa">]>${svgOf('<text>&a;</text>').slice(22)}`,
@@ -143,7 +149,7 @@ describe('images of the operator', () => {
   test('an SVG with gradients, own references and embedded pictures is accepted', t => {
     const content =
       '<defs><linearGradient id="a"/></defs><rect fill="url(#a)"/><use href="#b"/><image href="data:image/png;base64,AAAA"/>'
-    assert.ok(loadConfig({ KEYWAY_LOGO: fileOf(t, 'logo.svg', svgOf(content)) }).brand.logo)
+    assert.ok(loadConfig({ KEYWAY_LOGO: writeTemporaryFile(t, 'logo.svg', svgOf(content)) }).brand.logo)
   })
 })
 

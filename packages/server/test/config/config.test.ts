@@ -6,8 +6,8 @@ import { describe, type TestContext, test } from 'node:test'
 import { ConfigError, configWarnings, loadConfig } from '../../src/config.ts'
 
 const SECRET = Buffer.alloc(32, 1).toString('base64')
-const SMTP = { KEYWAY_MAIL_URL: 'smtp://mail.example.com', KEYWAY_SUPPORT_EMAIL: 'help@example.com' }
-const PUBLIC = { KEYWAY_PUBLIC_URL: 'https://keyway.example.com', ...SMTP }
+const SMTP_SETTINGS = { KEYWAY_MAIL_URL: 'smtp://mail.example.com', KEYWAY_SUPPORT_EMAIL: 'help@example.com' }
+const PUBLIC_SETTINGS = { KEYWAY_PUBLIC_URL: 'https://keyway.example.com', ...SMTP_SETTINGS }
 
 function mistakesOf(environment: Record<string, string>): string[] {
   try {
@@ -123,10 +123,15 @@ describe('settings', () => {
 })
 
 describe('addresses of other machines', () => {
-  const LOCAL = ['localhost', '127.0.0.1', '[::1]', '%2Fvar%2Frun%2Fpostgresql']
+  const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]', '%2Fvar%2Frun%2Fpostgresql']
   const warningsOf = (settings: Record<string, string>) =>
     configWarnings(
-      loadConfig({ ...PUBLIC, KEYWAY_MAIL_FROM: 'me@example.com', KEYWAY_SECRET: SECRET, ...settings }),
+      loadConfig({
+        ...PUBLIC_SETTINGS,
+        KEYWAY_MAIL_FROM: 'me@example.com',
+        KEYWAY_SECRET: SECRET,
+        ...settings,
+      }),
     ).join()
   const databaseWarnings = (url: string) => warningsOf({ KEYWAY_DATABASE_URL: url })
   const eventsWarnings = (url: string) =>
@@ -141,7 +146,7 @@ describe('addresses of other machines', () => {
     assert.doesNotMatch(databaseWarnings('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL|pw/)
     for (const query of ['?sslmode=require', '?sslmode=verify-full', '?ssl=true'])
       assert.equal(databaseWarnings(`postgres://me@db.example.com/keyway${query}`), '')
-    for (const host of LOCAL) assert.equal(databaseWarnings(`postgres://me@${host}/keyway`), '')
+    for (const host of LOCAL_HOSTS) assert.equal(databaseWarnings(`postgres://me@${host}/keyway`), '')
     assert.equal(databaseWarnings('postgres:///keyway?host=/var/run/postgresql'), '')
   })
 
@@ -156,7 +161,7 @@ describe('addresses of other machines', () => {
 describe('addresses of the service', () => {
   test('plain http needs a loopback host or KEYWAY_INSECURE_HTTP, which causes a warning', () => {
     const plainHttp = {
-      ...SMTP,
+      ...SMTP_SETTINGS,
       KEYWAY_MAIL_FROM: 'me@example.com',
       KEYWAY_PUBLIC_URL: 'http://keyway.example.com',
     }
@@ -169,40 +174,43 @@ describe('addresses of the service', () => {
 
   test('the public URL must be an origin', () => {
     assert.equal(
-      loadConfig({ ...PUBLIC, KEYWAY_PUBLIC_URL: 'https://Keyway.Example.com/' }).publicUrl,
+      loadConfig({ ...PUBLIC_SETTINGS, KEYWAY_PUBLIC_URL: 'https://Keyway.Example.com/' }).publicUrl,
       'https://keyway.example.com',
     )
     for (const tail of ['/path', '?a=b', '#c'])
       assertMistake(
-        { ...PUBLIC, KEYWAY_PUBLIC_URL: `https://keyway.example.com${tail}` },
+        { ...PUBLIC_SETTINGS, KEYWAY_PUBLIC_URL: `https://keyway.example.com${tail}` },
         /must be an origin/,
       )
-    assertMistake({ ...PUBLIC, KEYWAY_PUBLIC_URL: 'https://u:p@keyway.example.com' }, /must be an origin/)
+    assertMistake(
+      { ...PUBLIC_SETTINGS, KEYWAY_PUBLIC_URL: 'https://u:p@keyway.example.com' },
+      /must be an origin/,
+    )
   })
 
   test('the verify URL keeps its own query and must be https', () => {
     const verifyUrl = 'https://app.example.com/verify?theme=dark'
-    assert.equal(loadConfig({ ...PUBLIC, KEYWAY_VERIFY_URL: verifyUrl }).verifyUrl, verifyUrl)
+    assert.equal(loadConfig({ ...PUBLIC_SETTINGS, KEYWAY_VERIFY_URL: verifyUrl }).verifyUrl, verifyUrl)
     assertMistake(
-      { ...PUBLIC, KEYWAY_VERIFY_URL: 'http://app.example.com/' },
+      { ...PUBLIC_SETTINGS, KEYWAY_VERIFY_URL: 'http://app.example.com/' },
       /KEYWAY_VERIFY_URL must be https/,
     )
-    assertMistake({ ...PUBLIC, KEYWAY_VERIFY_URL: `${verifyUrl}&token=1` }, /no token in its query/)
+    assertMistake({ ...PUBLIC_SETTINGS, KEYWAY_VERIFY_URL: `${verifyUrl}&token=1` }, /no token in its query/)
   })
 
   test('KEYWAY_INSECURE_HTTP does not allow plain http for a verify URL elsewhere', () => {
-    const insecure = {
-      ...PUBLIC,
+    const insecureSettings = {
+      ...PUBLIC_SETTINGS,
       KEYWAY_PUBLIC_URL: 'http://keyway.internal',
       KEYWAY_INSECURE_HTTP: 'true',
     }
     assertMistake(
-      { ...insecure, KEYWAY_VERIFY_URL: 'http://app.example.com/verify' },
+      { ...insecureSettings, KEYWAY_VERIFY_URL: 'http://app.example.com/verify' },
       /KEYWAY_VERIFY_URL must be https/,
     )
     const ownPage = 'http://keyway.internal/verify?theme=dark'
-    assert.equal(loadConfig({ ...insecure, KEYWAY_VERIFY_URL: ownPage }).verifyUrl, ownPage)
-    assert.equal(loadConfig(insecure).verifyUrl, 'http://keyway.internal/verify')
+    assert.equal(loadConfig({ ...insecureSettings, KEYWAY_VERIFY_URL: ownPage }).verifyUrl, ownPage)
+    assert.equal(loadConfig(insecureSettings).verifyUrl, 'http://keyway.internal/verify')
   })
 
   test('a CORS origin must be an origin, and not *', () => {
@@ -246,7 +254,7 @@ describe('limits', () => {
 })
 
 describe('mail', () => {
-  const mailOf = (url: string) => loadConfig({ ...SMTP, KEYWAY_MAIL_URL: url }).mail
+  const mailOf = (url: string) => loadConfig({ ...SMTP_SETTINGS, KEYWAY_MAIL_URL: url }).mail
 
   test('SMTP requires STARTTLS unless the host is loopback or the URL has tls=off', () => {
     const smtp = { kind: 'smtp', secure: false, user: null, password: null }
@@ -297,7 +305,7 @@ describe('mail', () => {
       'smtp://h?tls=no',
       'smtp://h/path',
     ])
-      assertMistake({ ...SMTP, KEYWAY_MAIL_URL: url }, /^KEYWAY_MAIL_URL /)
+      assertMistake({ ...SMTP_SETTINGS, KEYWAY_MAIL_URL: url }, /^KEYWAY_MAIL_URL /)
   })
 
   test('the local inbox needs a loopback public URL', () => {

@@ -70,19 +70,19 @@ test('files in an existing data directory are made unreadable for others', async
   const firstServer = await serve(settings)
   t.after(() => firstServer.end('SIGKILL'))
   await createJourney(firstServer.url).sendLink('ada@example.com')
-  assert.deepEqual(openFilesOf(folder), [])
+  assert.deepEqual(filesOpenToOthers(folder), [])
   await firstServer.end('SIGKILL')
   const files = readdirSync(folder).filter(name => statSync(join(folder, name)).isFile())
   assert.ok(files.includes('keyway.db-wal') && files.includes('secret') && files.includes('serve.lock'))
   for (const name of files) chmodSync(join(folder, name), 0o644)
   const secondServer = await serve(settings)
   t.after(() => secondServer.end('SIGKILL'))
-  assert.deepEqual(openFilesOf(folder), [])
+  assert.deepEqual(filesOpenToOthers(folder), [])
   assert.match(secondServer.output(), /Warning: other users .*chmod 700/)
 })
 
 /** The files on which other users have any permission. */
-function openFilesOf(folder: string): string[] {
+function filesOpenToOthers(folder: string): string[] {
   return readdirSync(folder).filter(name => (statSync(join(folder, name)).mode & 0o077) !== 0)
 }
 
@@ -118,9 +118,9 @@ test('a read-only data directory is reported in one sentence, with a generated a
 test('a full disk is reported, and no partial secret file is left', t => {
   const folder = mountDisk(t, 'size=64k')
   if (!folder) return
-  const onFullDisk = startAndWait({ KEYWAY_DATA_DIR: folder })
-  assert.equal(onFullDisk.status, 1)
-  assert.match(onFullDisk.output, /cannot reach its database .*disk is full/)
+  const outcome = startAndWait({ KEYWAY_DATA_DIR: folder })
+  assert.equal(outcome.status, 1)
+  assert.match(outcome.output, /cannot reach its database .*disk is full/)
   const filler = join(folder, 'filler')
   assert.throws(() => writeFileSync(filler, Buffer.alloc(64 * 1024)), { code: 'ENOSPC' })
   const subfolder = join(folder, 'below')

@@ -34,7 +34,7 @@ function mistakesOf(folder: string): string[] {
   return []
 }
 
-const REFUSED: [title: string, texts: unknown, mistake: string][] = [
+const REFUSED_TEXTS: [title: string, texts: unknown, mistake: string][] = [
   ['loses a placeholder', { signIn: { heading: 'Anmelden' } }, 'in de.json, signIn.heading lacks {product}'],
   [
     'has an unknown placeholder',
@@ -95,7 +95,7 @@ const REFUSED: [title: string, texts: unknown, mistake: string][] = [
   ],
 ]
 
-for (const [title, texts, mistake] of REFUSED) {
+for (const [title, texts, mistake] of REFUSED_TEXTS) {
   test(`a text of the operator that ${title} is a mistake at start`, t => {
     assert.deepEqual(mistakesOf(folderWith(t, { 'de.json': texts })), [mistake])
   })
@@ -142,10 +142,10 @@ test('the operator replaces single texts of pages and mails, and the others stay
     ['Ein Minütchen', '2 Minuten'],
   )
   const product = { productName: 'Keyway', supportEmail: 'help@keyway.test', publicUrl: web.url, brand }
-  const write = createMailWriter({ localizations, ...product })
+  const writeMail = createMailWriter({ localizations, ...product })
   const content = { kind: 'sign_in', link: `${web.url}/verify`, code: '12345678', expiresAt: 0 } as const
   const recipient = parseEmailAddress('ada@example.com')!
-  const { html, text } = await write({ id: 'x', recipient, content, locale: 'de' }, true)
+  const { html, text } = await writeMail({ id: 'x', recipient, content, locale: 'de' }, true)
   for (const part of [html, text]) assert.match(part, /Hinein/)
   assert.match(text, /help@keyway\.test/)
 })

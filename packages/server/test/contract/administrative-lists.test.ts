@@ -9,13 +9,12 @@ import type { UserSearch } from '../../src/users/user-store.ts'
 import { type EngineName, forEachEngine, openTestStorage, postgresMissing } from '../support/engines.ts'
 import { NOW } from './fixtures.ts'
 
-/** People, each with one key. */
-const MANY = 20_000
-/** People per statement. */
-const CHUNK = 1_000
-/** Pages of 8 KiB that PostgreSQL may read for a page of a list, which shows 50 of the rows. */
+/** Number of people, each with one key. */
+const MANY_PEOPLE = 20_000
+const PEOPLE_PER_STATEMENT = 1_000
+/** Maximum number of 8-KiB pages that PostgreSQL may read for one page of a list, which has 50 rows. */
 const MAX_PAGES = 150
-/** The same where a filter is applied to the rows after they were read. */
+/** As `MAX_PAGES`, for a list whose rows are filtered after they were read. */
 const MAX_PAGES_FILTERED = 3 * MAX_SCANNED + MAX_PAGES
 const PAGE = { limit: 50, after: null }
 
@@ -26,7 +25,8 @@ interface RecordedQuery {
 
 /** Inserts people with one key each; every tenth is suspended, and one in a thousand has the role support. */
 async function insertPeople(engine: EngineName, connection: Connection): Promise<void> {
-  for (let from = 0; from < MANY; from += CHUNK) await insertChunk(engine, connection, from)
+  for (let from = 0; from < MANY_PEOPLE; from += PEOPLE_PER_STATEMENT)
+    await insertChunk(engine, connection, from)
   for (const table of ['users', 'api_keys'])
     await connection.execute(engine === 'postgres' ? `analyze ${table}` : 'analyze', [])
 }
@@ -34,8 +34,8 @@ async function insertPeople(engine: EngineName, connection: Connection): Promise
 async function insertChunk(engine: EngineName, connection: Connection, from: number): Promise<void> {
   const n =
     engine === 'sqlite'
-      ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + CHUNK})`
-      : `with n(i) as (select * from generate_series(${from + 1}, ${from + CHUNK}))`
+      ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + PEOPLE_PER_STATEMENT})`
+      : `with n(i) as (select * from generate_series(${from + 1}, ${from + PEOPLE_PER_STATEMENT}))`
   const id = (kind: string) => `'${kind}' || substr('00000000' || i, length('' || i) + 1)`
   await connection.execute(
     `${n} insert into users (id, email, role, status, created_at)
@@ -181,8 +181,8 @@ describe('on postgres with trigrams', { skip: postgresMissing() }, () => {
     const { storage } = await openTestStorage('postgres', t)
     const { engine, store } = storage
     await insertPeople('postgres', engine.connection)
-    // More rows than such a search reads newest first.
-    for (let from = MANY; from < MANY + 4_000; from += CHUNK)
+    // Adds people, so that a match is older than all the people that a search scans before it uses the index.
+    for (let from = MANY_PEOPLE; from < MANY_PEOPLE + 4_000; from += PEOPLE_PER_STATEMENT)
       await insertChunk('postgres', engine.connection, from)
     const search = (part: string, more = {}) =>
       store.users.search({ by: { addressBeginning: part }, ...more }, PAGE)

@@ -12,15 +12,15 @@ forEachEngine(engine => {
     const keys = Array.from({ length: 30 }, () => aKey(user.id))
     for (const key of keys) await apiKeys.insert(key)
     await users.suspend(user.id, NOW)
-    const found = await Promise.all(keys.map(key => apiKeys.findByHash(key.keyHash)))
+    const keysByHash = await Promise.all(keys.map(key => apiKeys.findByHash(key.keyHash)))
     assert.deepEqual(
-      found,
+      keysByHash,
       keys.map(({ lastUsedFrom: _, ...key }) => ({ ...key, ownerStatus: 'suspended' })),
     )
     assert.equal(await apiKeys.findByHash('unknown'), null)
     const foundKeys = await apiKeys.findMany([keys[0]!.id, newId(NOW), keys[1]!.id])
     assert.deepEqual(new Set(foundKeys.map(key => key.id)), new Set([keys[0]!.id, keys[1]!.id]))
-    assert.deepEqual(await storage.transaction(tx => tx.apiKeys.findByHash(keys[0]!.keyHash)), found[0])
+    assert.deepEqual(await storage.transaction(tx => tx.apiKeys.findByHash(keys[0]!.keyHash)), keysByHash[0])
   })
 
   test('a revocation is visible to the next lookup on every node', async t => {

@@ -35,10 +35,10 @@ forEachEngine(engine => {
     const { authorizationCodes } = testStorage.storage.store
     const [code, expiredCode] = [aCode(), aCode()]
     for (const each of [code, expiredCode]) assert.equal(await authorizationCodes.insert(each), true)
-    const redeemed = await race(testStorage, (tx, number) =>
+    const outcomes = await race(testStorage, (tx, number) =>
       tx.authorizationCodes.consume(code.codeHash, `session ${number}`, code.expiresAt - 1),
     )
-    const [winner, ...others] = winners(redeemed)
+    const [winner, ...others] = winners(outcomes)
     assert.deepEqual(others, [])
     assert.deepEqual(await authorizationCodes.find(code.codeHash), winner)
     assert.equal(winner!.usedAt, code.expiresAt - 1)
@@ -53,10 +53,10 @@ forEachEngine(engine => {
   test('of twenty concurrent answers to a pushed request one gets a code', async t => {
     const testStorage = await openTestStorage(engine, t)
     const pushedId = newId(NOW)
-    const inserted = await race(testStorage, async tx =>
+    const outcomes = await race(testStorage, async tx =>
       (await tx.authorizationCodes.insert(aCode({ pushedId }))) ? pushedId : null,
     )
-    assert.equal(winners(inserted).length, 1)
+    assert.equal(winners(outcomes).length, 1)
   })
 
   test('one node at a time notifies apps with a logout URI of ended sessions, and retries later', async t => {

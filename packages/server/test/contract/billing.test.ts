@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { anEntry, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
-/** SQLite has no TRUNCATE, but optimizes a DELETE without a condition to one, which must be refused as well. */
+/** SQLite has no TRUNCATE, but executes a DELETE without a condition like one; that must be refused as well. */
 const EMPTYING_STATEMENTS = {
   sqlite: ['delete from ledger_entries where true', 'delete from ledger_entries'],
   postgres: ['truncate ledger_entries', 'truncate users cascade', 'truncate only ledger_entries'],
@@ -144,7 +144,7 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const { id } = await insertUser(storage.store)
     for (let i = 0; i < 5; i++) await storage.store.billing.post(anEntry(id, 1))
-    const all = await readAll(page => storage.store.billing.ledger(id, page))
-    assert.deepEqual(all.map(entry => entry.balanceAfter).toSorted(), [1, 2, 3, 4, 5])
+    const allEntries = await readAll(page => storage.store.billing.ledger(id, page))
+    assert.deepEqual(allEntries.map(entry => entry.balanceAfter).toSorted(), [1, 2, 3, 4, 5])
   })
 })

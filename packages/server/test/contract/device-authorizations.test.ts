@@ -131,10 +131,10 @@ forEachEngine(engine => {
   test('a redeemed device code creates one of twenty concurrent keys, within its window', async t => {
     const testStorage = await openTestStorage(engine, t)
     const { deviceAuthorizations } = testStorage.storage.store
-    const redeemed = { ...APPROVED, redeemedAt: NOW }
+    const redeemedState = { ...APPROVED, redeemedAt: NOW }
     const [redeemedInTime, redeemedEarlier] = [
-      anAuthorization({ ...redeemed, sessionId: 'one' }),
-      anAuthorization({ ...redeemed, sessionId: 'late' }),
+      anAuthorization({ ...redeemedState, sessionId: 'one' }),
+      anAuthorization({ ...redeemedState, sessionId: 'late' }),
     ]
     for (const each of [redeemedInTime, redeemedEarlier]) await deviceAuthorizations.insert(each)
     const keys = await race(testStorage, (tx, number) =>

@@ -228,12 +228,12 @@ export async function readAll<Row>(
     next: { at: number; id: string } | null
   }>,
 ): Promise<Row[]> {
-  const all: Row[] = []
+  const allRows: Row[] = []
   let after: { at: number; id: string } | null = null
   do {
     const slice = await list({ limit: 2, after })
-    all.push(...slice.rows)
+    allRows.push(...slice.rows)
     after = slice.next
   } while (after)
-  return all
+  return allRows
 }

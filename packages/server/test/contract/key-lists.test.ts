@@ -7,12 +7,11 @@ import type { Connection } from '../../src/storage/engine.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
 import { aKey, insertUser, NOW } from './fixtures.ts'
 
-/** Number of keys of one status that the owner has. */
-const MANY = 20_000
-/** Keys per statement. */
-const CHUNK = 5_000
-/** Number of older keys of each status. */
-const FEW = 5
+/** Number of keys of the owner that have the status under test. */
+const MANY_KEYS = 20_000
+const KEYS_PER_STATEMENT = 5_000
+/** Number of the owner's older keys of each status. */
+const FEW_KEYS = 5
 
 interface RecordedQuery {
   sql: string
@@ -31,12 +30,12 @@ forEachEngine(engine => {
       const { store } = storage
       const user = await insertUser(store)
       const { connection } = storage.engine
-      for (let from = 0; from < MANY; from += CHUNK)
+      for (let from = 0; from < MANY_KEYS; from += KEYS_PER_STATEMENT)
         await connection.execute(insertMany(engine, user.id, many, from), [])
       if (engine === 'postgres') await connection.execute('analyze api_keys', [])
-      // Keys that are older than the many: a query that scans from the newest key on would read all of those first.
+      // Keys that are older than the 20,000: a query that scans from the newest key on would read all of those first.
       const olderKey = { createdAt: NOW - 2 * DAY }
-      for (let index = 0; index < FEW; index++) {
+      for (let index = 0; index < FEW_KEYS; index++) {
         await store.apiKeys.insert(aKey(user.id, { ...olderKey, revokedAt: NOW - DAY }))
         await store.apiKeys.insert(aKey(user.id, { ...olderKey, expiresAt: NOW - DAY }))
         await store.apiKeys.insert(aKey(user.id, { ...olderKey, expiresAt: NOW + DAY }))
@@ -52,16 +51,19 @@ forEachEngine(engine => {
         const isMany = status === null || status === (many === 'expiring' ? 'active' : many)
         assert.equal(firstPage.rows.length, isMany ? 50 : status === 'active' ? 10 : 5)
         const lastPage = await page(status, { at: NOW - 2 * DAY + 1, id: 'z' })
-        assert.equal(lastPage.rows.length, status === null ? 4 * FEW : status === 'active' ? 2 * FEW : FEW)
+        assert.equal(
+          lastPage.rows.length,
+          status === null ? 4 * FEW_KEYS : status === 'active' ? 2 * FEW_KEYS : FEW_KEYS,
+        )
       }
       assert.equal(
         await store.apiKeys.countActive(user.id, NOW, 100),
-        many === 'active' || many === 'expiring' ? 100 : 2 * FEW,
+        many === 'active' || many === 'expiring' ? 100 : 2 * FEW_KEYS,
       )
       const counts = await store.apiKeys.count(user.id, NOW, 1000)
       assert.equal(counts[many === 'expiring' ? 'active' : many], 1000)
       assert.equal(await store.apiKeys.nthLastCreation(user.id, 500), NOW - 500)
-      // If the newest keys with an expiry have all expired, the active ones are read by expiry.
+      // If the newest keys with an expiry have all expired, one more query reads the active ones by their expiry.
       assert.equal(reads.length, 2 * statuses.length + 4 + (many === 'expired' ? 1 : 0))
       for (const read of reads.splice(0)) await assertReadsOnlyPage(engine, connection, read)
     })
@@ -83,8 +85,8 @@ forEachEngine(engine => {
         await tx.apiKeys.insert(aKey(user.id, { createdAt: NOW - (n >> 2), expiresAt, revokedAt }))
       }
     })
-    const all = (await store.apiKeys.list(user.id, null, NOW, { limit: 1000, after: null })).rows
-    const active = all.filter(key => key.revokedAt === null && (key.expiresAt ?? NOW + 1) > NOW)
+    const allKeys = (await store.apiKeys.list(user.id, null, NOW, { limit: 1000, after: null })).rows
+    const activeKeys = allKeys.filter(key => key.revokedAt === null && (key.expiresAt ?? NOW + 1) > NOW)
     for (const limit of [1, 3, 7, 50, 299]) {
       const readIds: string[] = []
       let after: Position | null = null
@@ -98,7 +100,7 @@ forEachEngine(engine => {
       } while (after)
       assert.deepEqual(
         readIds,
-        active.map(({ id }) => id),
+        activeKeys.map(({ id }) => id),
         `${limit} a page`,
       )
     }
@@ -114,8 +116,8 @@ function insertMany(
 ): string {
   const n =
     engine === 'sqlite'
-      ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + CHUNK}) `
-      : `with n(i) as (select * from generate_series(${from + 1}, ${from + CHUNK})) `
+      ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + KEYS_PER_STATEMENT}) `
+      : `with n(i) as (select * from generate_series(${from + 1}, ${from + KEYS_PER_STATEMENT})) `
   const columns =
     'id, user_id, app_id, key_hash, key_prefix, scopes, allowed_networks, created_at, expires_at, revoked_at'
   const expiresAt: Instant | 'null' =

@@ -127,19 +127,19 @@ describe('on postgres', { skip: postgresMissing() }, () => {
     await withClient(url, async holder => {
       await holder.query('begin')
       await holder.query("select 1 from send_buckets where bucket = 'b' for update")
-      const waiting = storage.transaction(tx => tx.magicLinks.lockSendBuckets(['c', 'b', 'a']))
+      const lockingTransaction = storage.transaction(tx => tx.magicLinks.lockSendBuckets(['c', 'b', 'a']))
       await withClient(url, async observer => {
         await untilLockWait(observer)
         const unlockedRows = await observer.query('select bucket from send_buckets for update skip locked')
         assert.deepEqual(unlockedRows.rows, [{ bucket: 'c' }], 'the first row is locked, the last not yet')
       })
       await holder.query('commit')
-      await waiting
+      await lockingTransaction
     })
   })
 })
 
 async function untilLockWait(client: pg.Client): Promise<void> {
-  const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-  while ((await client.query(waiting)).rowCount === 0) await new Promise(setImmediate)
+  const lockWaits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  while ((await client.query(lockWaits)).rowCount === 0) await new Promise(setImmediate)
 }

@@ -7,12 +7,12 @@ import { anApp, aSigningKey, insertUser, NOW, race, readAll, winners } from './f
 forEachEngine(engine => {
   test('twenty nodes that start concurrently agree on one instance value and one first signing key', async t => {
     const testStorage = await openTestStorage(engine, t)
-    const keptValues = await race(testStorage, (store, number) =>
+    const storedValues = await race(testStorage, (store, number) =>
       store.instance.findOrInsert('pepper', `${number}`),
     )
-    assert.equal(new Set(keptValues).size, 1)
-    const inserted = await race(testStorage, store => store.signingKeys.insertFirst(aSigningKey()))
-    assert.equal(winners(inserted).length, 1)
+    assert.equal(new Set(storedValues).size, 1)
+    const outcomes = await race(testStorage, store => store.signingKeys.insertFirst(aSigningKey()))
+    assert.equal(winners(outcomes).length, 1)
     assert.equal((await testStorage.storage.store.signingKeys.list(NOW)).length, 1)
   })
 
@@ -35,8 +35,8 @@ forEachEngine(engine => {
   test('four apps are registered initially, and registering an existing id changes nothing', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { apps } = storage.store
-    const listed = (await apps.list()).map(app => [app.id, app.firstParty, app.coversFrom])
-    assert.deepEqual(listed, [
+    const initialApps = (await apps.list()).map(app => [app.id, app.firstParty, app.coversFrom])
+    assert.deepEqual(initialApps, [
       ['console', true, 0],
       ['hub', true, 0],
       ['keyway-cli', false, 0],
@@ -167,9 +167,9 @@ forEachEngine(engine => {
     })
     const events = [event(), event(), event()]
     for (const one of events) await storage.store.securityEvents.insert(one)
-    const all = await readAll(page => storage.store.securityEvents.list(userId, page))
-    assert.deepEqual(new Set(all.map(one => one.id)), new Set(events.map(one => one.id)))
-    assert.equal(all.length, 3)
+    const allEvents = await readAll(page => storage.store.securityEvents.list(userId, page))
+    assert.deepEqual(new Set(allEvents.map(one => one.id)), new Set(events.map(one => one.id)))
+    assert.equal(allEvents.length, 3)
     assert.equal(await storage.store.securityEvents.prune(NOW + 1, 2), 2)
   })
 })

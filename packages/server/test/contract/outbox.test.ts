@@ -16,11 +16,11 @@ forEachEngine(engine => {
     const testStorage = await openTestStorage(engine, t)
     const { outbox } = testStorage.storage.store
     for (let i = 0; i < 30; i++) await outbox.insert(aMessage())
-    const leased = (await race(testStorage, store => store.outbox.lease(NOW, NOW + 100, 2))).flat()
-    assert.equal(new Set(leased.map(message => message.id)).size, leased.length)
-    assert.ok(leased.length > 0 && leased.every(message => message.attempts === 1))
-    const leasedLater = await outbox.lease(NOW, NOW + 100, 100)
-    assert.equal(leased.length + leasedLater.length, 30)
+    const leasedMessages = (await race(testStorage, store => store.outbox.lease(NOW, NOW + 100, 2))).flat()
+    assert.equal(new Set(leasedMessages.map(message => message.id)).size, leasedMessages.length)
+    assert.ok(leasedMessages.length > 0 && leasedMessages.every(message => message.attempts === 1))
+    const remainingMessages = await outbox.lease(NOW, NOW + 100, 100)
+    assert.equal(leasedMessages.length + remainingMessages.length, 30)
     assert.equal((await outbox.lease(NOW + 99, NOW + 200, 100)).length, 0)
     assert.equal((await outbox.lease(NOW + 100, NOW + 200, 100)).length, 30)
   })
@@ -31,10 +31,10 @@ forEachEngine(engine => {
     const [later, sooner] = [aMessage({ sendBefore: NOW + 200 }), aMessage({ sendBefore: NOW + 100 })]
     const notices = [0, 1, 2].map(age => aMessage({ sendBefore: null, nextAttemptAt: NOW - age }))
     for (const message of [...notices, later, sooner]) await outbox.insert(message)
-    const leased = async (limit: number) => (await outbox.lease(NOW, NOW + 1000, limit)).map(({ id }) => id)
-    assert.deepEqual(await leased(1), [sooner.id])
-    assert.deepEqual(await leased(2), [later.id, notices[2]!.id])
-    assert.deepEqual((await leased(10)).sort(), [notices[0]!.id, notices[1]!.id].sort())
+    const leaseIds = async (limit: number) => (await outbox.lease(NOW, NOW + 1000, limit)).map(({ id }) => id)
+    assert.deepEqual(await leaseIds(1), [sooner.id])
+    assert.deepEqual(await leaseIds(2), [later.id, notices[2]!.id])
+    assert.deepEqual((await leaseIds(10)).sort(), [notices[0]!.id, notices[1]!.id].sort())
   })
 
   test('notices of one kind to a user are counted since an instant, up to a number', async t => {
@@ -76,9 +76,9 @@ forEachEngine(engine => {
     const [leasedByLiveNode] = await outbox.lease(NOW, NOW + 1000, 1, alive)
     const [leasedByDeadNode] = await outbox.lease(NOW, NOW + 1000, 1, dead)
     assert.equal(await outbox.releaseAbandoned(NOW - 10_000), 1)
-    const leasedAgain = await outbox.lease(NOW, NOW + 1000, 10, alive)
+    const releasedMessages = await outbox.lease(NOW, NOW + 1000, 10, alive)
     assert.deepEqual(
-      leasedAgain.map(message => message.id),
+      releasedMessages.map(message => message.id),
       [leasedByDeadNode!.id],
     )
     assert.notEqual(leasedByLiveNode!.id, leasedByDeadNode!.id)
@@ -135,9 +135,9 @@ forEachEngine(engine => {
       for (let i = 0; i < 203; i++) await tx.inbox.insert(mail(i), 200)
     })
     await inbox.insert(mail(202), 200)
-    const all = await inbox.list(null, 500)
-    assert.equal(all.length, 200)
-    assert.deepEqual(all[0], mail(202))
+    const allMails = await inbox.list(null, 500)
+    assert.equal(allMails.length, 200)
+    assert.deepEqual(allMails[0], mail(202))
     assert.equal((await inbox.list(address('ada@example.com'), 500)).length, 100)
     assert.equal(await inbox.find('mail-0'), null)
     assert.equal(await inbox.prune(NOW + 202), 199)

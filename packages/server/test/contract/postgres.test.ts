@@ -30,25 +30,25 @@ describe('postgres', { skip: postgresMissing() }, () => {
         order: { op: 'deliver', userId: newId(2), to: 'all', frame: payload },
       },
     } as const
-    const received = nextEvents(otherNode, 4)
+    const receivedEvents = nextEvents(otherNode, 4)
     await testStorage.storage.transaction(async tx => {
       tx.publish(relay)
       tx.publish({ type: 'mail.queued' })
       tx.publish({ type: 'mail.queued' })
     })
     await testStorage.storage.events.publish(relay)
-    assert.deepEqual(await received, [relay, { type: 'mail.queued' }, { type: 'mail.queued' }, relay])
+    assert.deepEqual(await receivedEvents, [relay, { type: 'mail.queued' }, { type: 'mail.queued' }, relay])
   })
 
   test('a listener that lost its connection reconnects and emits events.gap', async t => {
     const { storage, config } = await openTestStorage('postgres', t)
-    const received = nextEvents(storage, 1)
+    const receivedEvents = nextEvents(storage, 1)
     await cutListeners(urlOf(config))
-    assert.deepEqual(await received, [{ type: 'events.gap' }])
+    assert.deepEqual(await receivedEvents, [{ type: 'events.gap' }])
     assert.equal(storage.eventsHealth().listening, true)
-    const receivedAfterwards = nextEvents(storage, 1)
+    const laterEvents = nextEvents(storage, 1)
     await storage.events.publish({ type: 'mail.queued' })
-    assert.deepEqual(await receivedAfterwards, [{ type: 'mail.queued' }])
+    assert.deepEqual(await laterEvents, [{ type: 'mail.queued' }])
   })
 
   test('a database that refuses connections stops the start with one sentence', async t => {
@@ -115,11 +115,11 @@ describe('postgres', { skip: postgresMissing() }, () => {
   test('a transaction that keeps failing to serialize is tried four times, then unavailable', async t => {
     const { storage } = await openTestStorage('postgres', t)
     let runs = 0
-    const failing = storage.engine.transaction(async tx => {
+    const failingTransaction = storage.engine.transaction(async tx => {
       runs++
       await tx.execute(`do $$ begin raise exception 'again' using errcode = '40001'; end $$`, [])
     })
-    await assert.rejects(failing, { code: 'unavailable' })
+    await assert.rejects(failingTransaction, { code: 'unavailable' })
     assert.equal(runs, 4)
   })
 
@@ -145,22 +145,22 @@ describe('postgres', { skip: postgresMissing() }, () => {
     const { storage, proxy } = await openThroughProxy(t)
     const user = aUser()
     proxy.cutCommits(1, 'unanswered')
-    const unanswered = storage.transaction(async tx => {
+    const transaction = storage.transaction(async tx => {
       await tx.users.insert(user)
     })
-    await assert.rejects(unanswered, { code: 'unavailable' })
+    await assert.rejects(transaction, { code: 'unavailable' })
   })
 
   test('cutting all connections fails only calls in progress; the next call succeeds', async t => {
     const { storage, config } = await openTestStorage('postgres', t)
     await Promise.all(Array.from({ length: 10 }, () => storage.store.apps.list()))
-    const gap = nextEvents(storage, 1)
+    const gapEvent = nextEvents(storage, 1)
     await withClient(urlOf(config), client =>
       client.query(
         'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
       ),
     )
-    await gap
+    await gapEvent
     assert.equal((await storage.store.apps.list()).length, 4)
   })
 
@@ -228,9 +228,9 @@ async function cutListeners(url: string): Promise<void> {
 
 function barrier(count: number): () => Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  let arrived = 0
+  let arrivedCount = 0
   return () => {
-    if (++arrived === count) resolve()
+    if (++arrivedCount === count) resolve()
     return promise
   }
 }

@@ -58,9 +58,9 @@ forEachEngine(engine => {
     const { addQuota, nodes, startNode } = await openQuotas(t)
     const quota = await addQuota(1000)
     assert.equal(await consume(nodes[0], quota), 'consumed')
-    const restarted = startNode()
-    assert.equal(await consume(restarted, quota), 'consumed')
-    await restarted.giveBackAll()
+    const restartedNode = startNode()
+    assert.equal(await consume(restartedNode, quota), 'consumed')
+    await restartedNode.giveBackAll()
     assert.equal(await consumeAll(nodes[1], quota), 1000 - 10 - 1)
   })
 
@@ -85,9 +85,9 @@ forEachEngine(engine => {
         () => assert.fail(),
         error => error.extras.retryAfter,
       )
-    const untilRefill = HOUR - (clock.now() % HOUR)
-    const refilled = await addQuota(0, { amount: 1, every: 'hour' })
-    assert.equal(await retryAfter(refilled), Math.ceil(untilRefill / SECOND))
+    const msUntilRefill = HOUR - (clock.now() % HOUR)
+    const refilledQuota = await addQuota(0, { amount: 1, every: 'hour' })
+    assert.equal(await retryAfter(refilledQuota), Math.ceil(msUntilRefill / SECOND))
     assert.equal(await retryAfter(await addQuota(0)), undefined)
   })
 

@@ -18,7 +18,7 @@ interface CountingStore {
   beforeEach?: () => void
 }
 
-/** Wraps the store, to count writes and to simulate a lost connection. */
+/** Wraps a store to count its writes and to simulate a lost connection. */
 function createCountingStore(store: LeaseStore): CountingStore {
   const state: CountingStore = { store, writes: 0, isCut: false }
   const methods = Object.entries(store).map(([name, verb]) => [
@@ -152,18 +152,18 @@ forEachEngine(engine => {
   test('the share of a killed node counts as used; a node that shuts down passes on its exact count', async t => {
     const { nodes, start, clock } = await openNodes(t, 2)
     assert.equal(await countPassed(nodes[0]!, PER_MINUTE, 60), 60)
-    // The first node is as good as killed: it writes nothing more.
+    // From here on the first node counts as killed: it writes nothing more.
     clock.advance(SECOND)
-    const restarted = start(0)
-    const passedAtOnce = await countPassed(restarted, PER_MINUTE, 100)
+    const restartedNode = start(0)
+    const passedAtOnce = await countPassed(restartedNode, PER_MINUTE, 100)
     assert.ok(passedAtOnce <= 40, `${passedAtOnce} beside 60`)
     clock.advance(30 * SECOND)
-    const passedLater = await countPassed(restarted, PER_MINUTE, 100)
+    const passedLater = await countPassed(restartedNode, PER_MINUTE, 100)
     assert.ok(passedAtOnce + passedLater <= 40)
     clock.advance(2 * MINUTE)
-    assert.equal(await countPassed(restarted, PER_MINUTE, 30), 30)
-    await restarted.releaseAll()
-    assert.equal(restarted.size, 0)
+    assert.equal(await countPassed(restartedNode, PER_MINUTE, 30), 30)
+    await restartedNode.releaseAll()
+    assert.equal(restartedNode.size, 0)
     assert.equal(await countPassed(nodes[1]!, PER_MINUTE, 100), 70)
   })
 
@@ -185,12 +185,13 @@ forEachEngine(engine => {
     const { nodes, clock } = await openNodes(t, 2)
     await countPassed(nodes[0]!, PER_MINUTE, 30)
     await countPassed(nodes[1]!, PER_MINUTE, 10)
-    const lowered: RequestLimit[] = [{ limit: 41, per: 'minute' }]
-    const passed = (await countPassed(nodes[0]!, lowered, 5)) + (await countPassed(nodes[1]!, lowered, 5))
+    const loweredLimits: RequestLimit[] = [{ limit: 41, per: 'minute' }]
+    const passed =
+      (await countPassed(nodes[0]!, loweredLimits, 5)) + (await countPassed(nodes[1]!, loweredLimits, 5))
     assert.ok(passed <= 1, `${passed} beside 40 of 41`)
     clock.advance(SECOND)
-    const raised: RequestLimit[] = [{ limit: 1000, per: 'minute' }]
-    assert.equal(await countPassed(nodes[0]!, raised, 100), 100)
+    const raisedLimits: RequestLimit[] = [{ limit: 1000, per: 'minute' }]
+    assert.equal(await countPassed(nodes[0]!, raisedLimits, 100), 100)
   })
 
   test('a node without database uses its share for at most 15 s, and then refuses or limits locally, as configured', async t => {
@@ -270,13 +271,13 @@ test('beyond the maximum number of subjects the oldest are released, without los
   const { storage, clock } = await openTestStorage('sqlite', t)
   const store = storage.store.limitLeases
   const limiter = createRequestLimits({ clock, store, whenCutOff: 'closed', maxSubjects: 10 })
-  const oncePerHour: RequestLimit[] = [{ limit: 1, per: 'hour' }]
+  const hourlyLimit: RequestLimit[] = [{ limit: 1, per: 'hour' }]
   for (let number = 0; number < 40; number++) {
-    assert.equal(await attempt(limiter, oncePerHour, 1, `subject ${number}`), 'let through')
+    assert.equal(await attempt(limiter, hourlyLimit, 1, `subject ${number}`), 'let through')
     assert.ok(limiter.size <= 11)
   }
   for (let number = 0; number < 40; number++)
-    assert.equal(await attempt(limiter, oncePerHour, 1, `subject ${number}`), 'rate_limited')
+    assert.equal(await attempt(limiter, hourlyLimit, 1, `subject ${number}`), 'rate_limited')
 })
 
 test('an idle subject is released', async t => {
@@ -367,8 +368,8 @@ test('random operations on three nodes never exceed the limit of any window', as
         }
         for (const { limit, per } of windows) {
           for (const { at } of passed) {
-            const inWindow = passed.filter(each => each.at <= at && each.at > at - WINDOW_MS[per])
-            const sum = inWindow.reduce((total, { count }) => total + count, 0)
+            const requestsInWindow = passed.filter(each => each.at <= at && each.at > at - WINDOW_MS[per])
+            const sum = requestsInWindow.reduce((total, { count }) => total + count, 0)
             assert.ok(sum <= limit, `${sum} within a ${per} of ${limit}`)
           }
         }

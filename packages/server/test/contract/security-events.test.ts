@@ -13,17 +13,16 @@ import { type EngineName, forEachEngine, openTestStorage } from '../support/engi
 import { insertUser, NOW } from './fixtures.ts'
 
 /** Number of security events of one person. */
-const MANY = 100_000
-/** Events per statement. */
-const CHUNK = 10_000
+const MANY_EVENTS = 100_000
+const EVENTS_PER_STATEMENT = 10_000
 const KEY_ID = '0190a5b8-7c3e-7abc-8def-0123456789ab'
 
 /** A statement that inserts sign-ins, one a millisecond, the newest at NOW - 1. */
 function insertMany(engine: EngineName, userId: string, from: number): string {
   const n =
     engine === 'sqlite'
-      ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + CHUNK}) `
-      : `with n(i) as (select * from generate_series(${from + 1}, ${from + CHUNK})) `
+      ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + EVENTS_PER_STATEMENT}) `
+      : `with n(i) as (select * from generate_series(${from + 1}, ${from + EVENTS_PER_STATEMENT})) `
   return `${n} insert into security_events (id, user_id, type, at) select 'event ' || i, '${userId}', 'sign_in', ${NOW} - i from n`
 }
 
@@ -33,15 +32,15 @@ forEachEngine(engine => {
     const { store } = storage
     const { connection } = storage.engine
     const user = await insertUser(store)
-    for (let from = 0; from < MANY; from += CHUNK)
+    for (let from = 0; from < MANY_EVENTS; from += EVENTS_PER_STATEMENT)
       await connection.execute(insertMany(engine, user.id, from), [])
     if (engine === 'postgres') await connection.execute('analyze security_events', [])
-    const longAgo = NOW - 2 * MANY
+    const earlierInstant = NOW - 2 * MANY_EVENTS
     await storage.transaction(async tx => {
       await tx.securityEvents.insert(
-        securityEvent('api_key_created', user.id, longAgo, null, { keyId: KEY_ID }),
+        securityEvent('api_key_created', user.id, earlierInstant, null, { keyId: KEY_ID }),
       )
-      await tx.securityEvents.insert(securityEvent('account_created', user.id, longAgo, null))
+      await tx.securityEvents.insert(securityEvent('account_created', user.id, earlierInstant, null))
     })
     const reads: { sql: string; parameters: readonly unknown[] }[] = []
     const execute = connection.execute.bind(connection)
@@ -52,7 +51,7 @@ forEachEngine(engine => {
     const page = (filter: SecurityEventFilter, after: Position | null = null) =>
       store.securityEvents.list(user.id, { limit: 50, after }, filter)
     assert.equal((await page({})).rows.length, 50)
-    assert.equal((await page({}, { at: NOW - MANY + 10, id: 'z' })).rows.length, 13)
+    assert.equal((await page({}, { at: NOW - MANY_EVENTS + 10, id: 'z' })).rows.length, 13)
     assert.equal((await page({ types: typesOfGroup('sign_ins') })).rows.length, 50)
     assert.equal((await page({ types: typesOfGroup('keys') })).rows.length, 1)
     assert.equal((await page({ types: ['account_created'] })).rows.length, 1)
@@ -84,15 +83,15 @@ forEachEngine(engine => {
     const otherUser = await insertUser(store)
     await storage.transaction(async tx => {
       for (let n = 0; n < 200; n++) {
-        // Four events a millisecond, of every type, every third about the key.
+        // Four events a millisecond, of all types in turn, every third about the key.
         const type = SECURITY_EVENT_TYPES[n % SECURITY_EVENT_TYPES.length]!
         const subject = n % 3 === 0 ? { keyId: KEY_ID } : {}
         await tx.securityEvents.insert(securityEvent(type, user.id, NOW - (n >> 2), null, subject))
       }
       await tx.securityEvents.insert(securityEvent('sign_in', otherUser.id, NOW, null, { keyId: KEY_ID }))
     })
-    const { rows: all } = await store.securityEvents.list(user.id, { limit: 1000, after: null })
-    assert.equal(all.length, 200)
+    const { rows: allEvents } = await store.securityEvents.list(user.id, { limit: 1000, after: null })
+    assert.equal(allEvents.length, 200)
     const filters: SecurityEventFilter[] = [
       ...EVENT_GROUPS.map(group => ({ types: typesOfGroup(group) })),
       { types: ['sign_in'] },
@@ -117,14 +116,14 @@ forEachEngine(engine => {
           (!filter.types || filter.types.includes(type)) && (!filter.keyId || keyId === filter.keyId)
         assert.deepEqual(
           readIds,
-          all.filter(matches).map(({ id }) => id),
+          allEvents.filter(matches).map(({ id }) => id),
           JSON.stringify([filter, limit]),
         )
       }
   })
 
   test('every type of event is in one group', () => {
-    const grouped = EVENT_GROUPS.flatMap(typesOfGroup)
-    assert.deepEqual(grouped.toSorted(), SECURITY_EVENT_TYPES.toSorted())
+    const groupedTypes = EVENT_GROUPS.flatMap(typesOfGroup)
+    assert.deepEqual(groupedTypes.toSorted(), SECURITY_EVENT_TYPES.toSorted())
   })
 })

@@ -33,7 +33,7 @@ forEachEngine(engine => {
     const { sessions } = storage.store
     const { id: userId } = await insertUser(storage.store)
     const change = { at: NOW + 10, idleSince: NOW, retryKeys: [] }
-    // In each a single value keeps the session from being live.
+    // In each state, one value alone makes the session not live.
     const deadStates = [
       { endedAt: NOW + 5, lastUsedAt: NOW + 5 },
       { lastUsedAt: NOW },
@@ -44,9 +44,9 @@ forEachEngine(engine => {
       await sessions.insert(session)
       assert.equal(await sessions.rotate(session.id, 1, change), null)
     }
-    const live = aSession(userId, { lastUsedAt: NOW + 1, expiresAt: NOW + 11 })
-    await sessions.insert(live)
-    assert.ok(await sessions.rotate(live.id, 1, change))
+    const liveSession = aSession(userId, { lastUsedAt: NOW + 1, expiresAt: NOW + 11 })
+    await sessions.insert(liveSession)
+    assert.ok(await sessions.rotate(liveSession.id, 1, change))
   })
 
   test('the first end of a session is kept, and ending all but one leaves that one', async t => {
@@ -79,8 +79,8 @@ forEachEngine(engine => {
     for (let i = 0; i < 5; i++) await sessions.insert(aSession(userId))
     await sessions.insert(aSession(userId, { endedAt: NOW }))
     await sessions.insert(aSession(userId, { lastUsedAt: NOW - 1 }))
-    const live = await readAll(page => sessions.listLive(userId, NOW, NOW - 1, page))
-    assert.equal(new Set(live.map(session => session.id)).size, 5)
+    const liveSessions = await readAll(page => sessions.listLive(userId, NOW, NOW - 1, page))
+    assert.equal(new Set(liveSessions.map(session => session.id)).size, 5)
     assert.equal(await sessions.prune(NOW, 10), 0)
     assert.equal(await sessions.prune(NOW + 1, 10), 1)
   })

@@ -33,7 +33,7 @@ describe('sqlite', () => {
 
   test('writes are durable before they are acknowledged: WAL, synchronous=full, foreign keys', async t => {
     const { storage } = await openTestStorage('sqlite', t)
-    // Read on the writer's connection, since these are settings of a connection.
+    // The pragmas are read on the writer's connection, since each connection has its own.
     const [journal, synchronous, foreignKeys] = await storage.engine.transaction(async tx => [
       await tx.execute('pragma journal_mode', []),
       await tx.execute('pragma synchronous', []),
@@ -54,9 +54,9 @@ describe('sqlite', () => {
     const write = (number: number) =>
       storage.transaction(tx => tx.instance.replace(`name ${number}`, 'x'.repeat(20_000)))
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, (_, number) => write(number)))
-    const refused = outcomes.filter(outcome => outcome.status === 'rejected')
-    assert.ok(refused.length > 0)
-    for (const outcome of refused) assert.equal(outcome.reason.code, 'unavailable')
+    const refusedWrites = outcomes.filter(outcome => outcome.status === 'rejected')
+    assert.ok(refusedWrites.length > 0)
+    for (const outcome of refusedWrites) assert.equal(outcome.reason.code, 'unavailable')
     for (const [number, outcome] of outcomes.entries()) {
       const stored = await storage.store.instance.find(`name ${number}`)
       assert.equal(stored !== null, outcome.status === 'fulfilled', `name ${number}`)
@@ -92,11 +92,11 @@ describe('sqlite', () => {
   test('a second process can write while the first one runs', async t => {
     const { storage, config } = await openTestStorage('sqlite', t)
     const { file } = config.database as { file: string }
-    const write = `
+    const writeScript = `
       const { DatabaseSync } = require('node:sqlite')
       const database = new DatabaseSync(process.argv[1], { timeout: 2000 })
       database.exec("begin immediate; insert into instance values ('from', 'outside'); commit")`
-    assert.equal(spawnSync(process.execPath, ['-e', write, file]).status, 0)
+    assert.equal(spawnSync(process.execPath, ['-e', writeScript, file]).status, 0)
     assert.equal(await storage.store.instance.find('from'), 'outside')
     await storage.store.instance.replace('from', 'inside')
   })

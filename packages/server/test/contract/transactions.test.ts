@@ -10,12 +10,12 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const received = recordEvents(storage)
     const user = aUser()
-    const failing = storage.transaction(async tx => {
+    const failingTransaction = storage.transaction(async tx => {
       await tx.users.insert(user)
       await audited(tx).users.setRole(user.id, 'admin', NOW)
       throw new Error('no')
     })
-    await assert.rejects(failing, /no/)
+    await assert.rejects(failingTransaction, /no/)
     assert.equal(await storage.store.users.find(user.id), null)
     await storage.transaction(async tx => tx.publish({ type: 'mail.queued' }))
     await received.until(1)

@@ -27,7 +27,7 @@ forEachEngine(engine => {
       charged: 8,
       refused: { api_key_expired: 9, network_not_allowed: 10 },
     }
-    // Makes more rows than fit into one statement.
+    // Further ids, with which the rows do not fit into one statement.
     const otherIds = Array.from({ length: 26 }, () => newId(NOW))
     await race(testStorage, (tx, number) =>
       tx.usage.add(
@@ -36,7 +36,7 @@ forEachEngine(engine => {
           .sort(() => (number % 2 ? 1 : -1)),
       ),
     )
-    const twentyfold = {
+    const twentyfoldCounts = {
       exchanges: 20,
       apiCalls: 40,
       introspections: 60,
@@ -51,7 +51,7 @@ forEachEngine(engine => {
       for (const unit of ['hour', 'day'] as const) {
         const start = unit === 'hour' ? NOW : NOW - (NOW % DAY)
         assert.deepEqual(await store.usage.read({ userId, keyId: id }, unit, start, start + 1), [
-          { ...twentyfold, userId, keyId: id, unit, start },
+          { ...twentyfoldCounts, userId, keyId: id, unit, start },
         ])
       }
     }
@@ -61,8 +61,8 @@ forEachEngine(engine => {
     const testStorage = await openTestStorage(engine, t)
     const { usage } = testStorage.storage.store
     assert.equal(await usage.lastFlush('a'), 0)
-    const recorded = await race(testStorage, tx => tx.usage.recordFlush('a', 7, NOW))
-    assert.equal(recorded.filter(Boolean).length, 1)
+    const outcomes = await race(testStorage, tx => tx.usage.recordFlush('a', 7, NOW))
+    assert.equal(outcomes.filter(Boolean).length, 1)
     assert.equal(await usage.lastFlush('a'), 7)
     assert.equal(await usage.recordFlush('a', 6, NOW), false)
     assert.equal(await usage.recordFlush('b', 1, NOW), true)
@@ -100,11 +100,11 @@ forEachEngine(engine => {
       for (let n = 0; n < 5; n++)
         await tx.usage.add(rows(newId(NOW), newId(NOW), midnight - n * DAY, { refused }))
     })
-    const outdated = { hour: midnight - DAY, day: midnight - 2 * DAY }
-    // 3 × 2 rows of hours and 2 × 2 of days in each of both tables; a batch has at most three of each.
-    assert.equal(await usage.prune(outdated, 3), 12)
-    assert.equal(await usage.prune(outdated, 100), 8)
-    assert.equal(await usage.prune(outdated, 100), 0)
+    const outdatedBefore = { hour: midnight - DAY, day: midnight - 2 * DAY }
+    // Each of the two tables has 3 × 2 outdated rows of hours and 2 × 2 of days; a batch has at most three of each.
+    assert.equal(await usage.prune(outdatedBefore, 3), 12)
+    assert.equal(await usage.prune(outdatedBefore, 100), 8)
+    assert.equal(await usage.prune(outdatedBefore, 100), 0)
   })
 
   test('the usage of deleted accounts is deleted, in batches, and no other', async t => {
@@ -132,7 +132,7 @@ forEachEngine(engine => {
       assert.ok(removedRows <= 10)
       removedCount += removedRows
     }
-    // Three hours and one day of the person, three hours and three days of the keys, in each of both tables.
+    // In each of the two tables, the erased person had three hours and one day, and the keys three hours and days each.
     assert.equal(removedCount, 2 * (3 + 1 + 3 + 3))
     assert.deepEqual(
       [await hoursOf(erasedUser!.id), await hoursOf(recentlyErasedUser!.id), await hoursOf(liveUser!.id)],

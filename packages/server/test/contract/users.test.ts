@@ -47,9 +47,9 @@ forEachEngine(engine => {
   test('erasing removes name and address, frees the address, and happens once', async t => {
     const testStorage = await openTestStorage(engine, t)
     const { id, email } = await insertUser(testStorage.storage.store, { name: 'Ada', locale: 'de' })
-    const erased = winners(await race(testStorage, store => store.users.erase(id, NOW)))
-    assert.equal(erased.length, 1)
-    const { status, name, email: erasedEmail, locale } = erased[0]!
+    const erasedUsers = winners(await race(testStorage, store => store.users.erase(id, NOW)))
+    assert.equal(erasedUsers.length, 1)
+    const { status, name, email: erasedEmail, locale } = erasedUsers[0]!
     assert.deepEqual([status, name, erasedEmail, locale], ['deleted', null, null, null])
     assert.equal(await testStorage.storage.store.users.findByEmail(email!), null)
     assert.equal(await testStorage.storage.store.users.rename(id, 'Eve', NOW), null)
@@ -82,10 +82,10 @@ forEachEngine(engine => {
   test('paging lists every user once, newest first, also within one millisecond', async t => {
     const { storage } = await openTestStorage(engine, t)
     for (let i = 0; i < 7; i++) await insertUser(storage.store, { createdAt: NOW + (i >> 2) })
-    const all = await readAll(page => storage.store.users.list(page))
-    assert.equal(new Set(all.map(user => user.id)).size, 7)
-    const sorted = all.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
-    assert.deepEqual(all, sorted)
+    const allUsers = await readAll(page => storage.store.users.list(page))
+    assert.equal(new Set(allUsers.map(user => user.id)).size, 7)
+    const sortedUsers = allUsers.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
+    assert.deepEqual(allUsers, sortedUsers)
   })
 })
 

@@ -30,7 +30,7 @@ test('texts of a language compile only with every text, placeholder and plural f
     typeof example,
     'de'
   > as typeof german
-  const withMore = { ...german, more: '' } as const
+  const germanWithMore = { ...german, more: '' } as const
   // @ts-expect-error a placeholder is missing
   const withoutPlaceholder = { ...german, named: 'Um {time} anmelden' } satisfies Translation<
     typeof example,
@@ -51,7 +51,7 @@ test('texts of a language compile only with every text, placeholder and plural f
   assert.ok([
     withoutText,
     withUnknownText,
-    withMore,
+    germanWithMore,
     withoutPlaceholder,
     withoutPluralForm,
     polish,

@@ -8,11 +8,11 @@ import { startRawServer, startSmtpServer } from '../support/smtp.ts'
 const from = { name: 'Keyway', address: 'no-reply@sender.test' }
 const neverAborts = new AbortController().signal
 
-const withoutTls = { kind: 'smtp', host: '127.0.0.1', secure: false, requireTls: false } as const
-const withoutCredentials = { user: null, password: null }
+const NO_TLS = { kind: 'smtp', host: '127.0.0.1', secure: false, requireTls: false } as const
+const NO_CREDENTIALS = { user: null, password: null }
 
 function open(t: TestContext, settings: Partial<SmtpSettings> & { port: number }, ca?: string): Mailer {
-  const mailer = createSmtpMailer({ ...withoutTls, ...withoutCredentials, ...settings }, { from, ca })
+  const mailer = createSmtpMailer({ ...NO_TLS, ...NO_CREDENTIALS, ...settings }, { from, ca })
   t.after(() => mailer.close())
   return mailer
 }
@@ -115,13 +115,13 @@ describe('mail by SMTP', () => {
   })
 
   test('no mail is sent to a server without STARTTLS, with an unknown certificate or a wrong name', async t => {
-    const withoutStartTls = await startSmtpServer(t, { startTls: false })
-    const unknownCertificate = await startSmtpServer(t)
-    const wrongName = await startSmtpServer(t, { certificateFor: 'other.test' })
+    const serverWithoutStartTls = await startSmtpServer(t, { startTls: false })
+    const untrustedServer = await startSmtpServer(t)
+    const misnamedServer = await startSmtpServer(t, { certificateFor: 'other.test' })
     for (const [server, ca] of [
-      [withoutStartTls, withoutStartTls.certificate],
-      [unknownCertificate, undefined],
-      [wrongName, wrongName.certificate],
+      [serverWithoutStartTls, serverWithoutStartTls.certificate],
+      [untrustedServer, undefined],
+      [misnamedServer, misnamedServer.certificate],
     ] as const) {
       const settings = { host: 'localhost', requireTls: true, user: 'keyway', password: 'secret' }
       const mailer = open(t, { port: server.port, ...settings }, ca)
@@ -134,18 +134,18 @@ describe('mail by SMTP', () => {
   })
 
   test('credentials are not sent unencrypted when STARTTLS is stripped', async t => {
-    let received = ''
+    let receivedText = ''
     const port = await startRawServer(t, socket => {
       socket.write('220 stripped\r\n')
       socket.on('data', chunk => {
-        received += chunk
+        receivedText += chunk
         socket.write(String(chunk).startsWith('EHLO') ? '250-hi\r\n250 AUTH PLAIN LOGIN\r\n' : '502 no\r\n')
       })
     })
     const mailer = open(t, { port, requireTls: true, user: 'keyway', password: 'secret' })
     await assert.rejects(mailer.deliver(mailTo('a@example.com'), neverAborts))
-    assert.doesNotMatch(received, /AUTH/)
-    assert.doesNotMatch(received, new RegExp(Buffer.from('\0keyway\0secret').toString('base64')))
+    assert.doesNotMatch(receivedText, /AUTH/)
+    assert.doesNotMatch(receivedText, new RegExp(Buffer.from('\0keyway\0secret').toString('base64')))
   })
 
   test('an endless response of the server fails the attempt', async t => {

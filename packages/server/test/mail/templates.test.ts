@@ -146,8 +146,8 @@ for (const language of Object.keys(LANGUAGES) as Language[]) {
           ['HTML', visibleText(html)],
           ['text', text.replace(/\s+/g, ' ')],
         ] as const) {
-          const needed = [supportEmail, ...neededOf(content, texts.mails, hasAccount)]
-          for (const each of needed)
+          const requiredParts = [supportEmail, ...requiredPartsOf(content, texts.mails, hasAccount)]
+          for (const each of requiredParts)
             assert.ok(words.includes(each.replace(/\s+/g, ' ')), `${template}, ${part}: ${each}`)
           assert.doesNotMatch(words, /\{\w*\}|undefined|\[object/, template)
         }
@@ -156,8 +156,8 @@ for (const language of Object.keys(LANGUAGES) as Language[]) {
   })
 }
 
-/** The button, the 5-minute note, the ignore note and both secrets of a sign-in mail. */
-function neededOf(content: MessageContent, mails: Texts['mails'], hasAccount: boolean): string[] {
+/** What a sign-in mail must have: its button, the 5-minute note, the ignore note, the code and the link. */
+function requiredPartsOf(content: MessageContent, mails: Texts['mails'], hasAccount: boolean): string[] {
   if (content.kind !== 'sign_in') return []
   const { button, ignore } = mails[hasAccount ? 'login' : 'signup']
   return [button, mails.expires({ minutes: 5 }), ignore, content.code, content.link]
@@ -259,13 +259,13 @@ test('the mail about a limit says how much it allows and how much was used', asy
     keyName: null,
   } as const
   const textOf = async (content: MessageContent) => visibleText((await writeMail(content)).html)
-  const spend = await textOf({ ...limitFields, limit: 'spend', allowed: 10_000_000, used: 8_120_000 })
-  assert.match(spend, /Limit\s*\$10\.00\s*Used so far\s*\$8\.12/)
-  const quota = await textOf({ ...limitFields, limit: 'quota', allowed: 10_000, used: 8_000 })
-  assert.match(quota, /Limit\s*10,000\s*Used so far\s*8,000/)
-  const refused = await textOf({ ...limitFields, limit: 'quota', percent: 100, allowed: 10_000 })
-  assert.match(refused, /Limit\s*10,000/)
-  assert.doesNotMatch(refused, /Used so far/)
+  const spendMail = await textOf({ ...limitFields, limit: 'spend', allowed: 10_000_000, used: 8_120_000 })
+  assert.match(spendMail, /Limit\s*\$10\.00\s*Used so far\s*\$8\.12/)
+  const quotaMail = await textOf({ ...limitFields, limit: 'quota', allowed: 10_000, used: 8_000 })
+  assert.match(quotaMail, /Limit\s*10,000\s*Used so far\s*8,000/)
+  const limitReached = await textOf({ ...limitFields, limit: 'quota', percent: 100, allowed: 10_000 })
+  assert.match(limitReached, /Limit\s*10,000/)
+  assert.doesNotMatch(limitReached, /Used so far/)
   assert.doesNotMatch(
     await textOf({ ...limitFields, limit: 'spend' }),
     /Used so far/,

@@ -37,7 +37,7 @@ test('checking whether the data directory is held neither locks it nor creates f
   assert.equal(isDataDirHeld(folder), false)
 })
 
-/** Starts a hub with two agents whose clock is an hour ahead of the system's, as after a step back. */
+/** Starts a hub with two agents. Its clock is an hour ahead of the system's, as after the system clock stepped back. */
 async function serveAheadOfSystem(t: TestContext) {
   const services = await openServices('sqlite', t)
   services.clock.set((await services.storage.readClock()) + HOUR)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { filesOf, root } from './source.ts'
 
-/** For each chapter of ASVS 5.0.0 and each of its sections: the number of its last requirement of levels 1 and 2. */
+/** The number of the last requirement of levels 1 and 2 in each section, by chapter of ASVS 5.0.0. */
 const SECTIONS: Record<string, number[]> = {
   '1': [2, 9, 11, 3, 2],
   '2': [3, 3, 4, 1],
@@ -26,21 +26,21 @@ const SECTIONS: Record<string, number[]> = {
 }
 
 test('docs/asvs.md has every requirement of levels 1 and 2 once', async () => {
-  const required = Object.entries(SECTIONS).flatMap(([chapter, sections]) =>
+  const requiredIds = Object.entries(SECTIONS).flatMap(([chapter, sections]) =>
     sections.flatMap((last, index) =>
       Array.from({ length: last }, (_, at) => `${chapter}.${index + 1}.${at + 1}`),
     ),
   )
-  assert.equal(required.length, 253)
+  assert.equal(requiredIds.length, 253)
   const [, chapters = ''] = (await readFile(join(root, 'docs/asvs.md'), 'utf8')).split('\n## V1 ')
   const namedIds = [...chapters.matchAll(/^\| ([\d., ]+) \|/gm)].flatMap(([, ids]) => ids!.split(', '))
   assert.deepEqual(
-    required.filter(id => !namedIds.includes(id)),
+    requiredIds.filter(id => !namedIds.includes(id)),
     [],
     'missing',
   )
   assert.deepEqual(
-    namedIds.filter((id, at) => namedIds.indexOf(id) !== at || !required.includes(id)),
+    namedIds.filter((id, at) => namedIds.indexOf(id) !== at || !requiredIds.includes(id)),
     [],
     'twice or unknown',
   )

@@ -10,18 +10,18 @@ import { sourceFiles, src } from './source.ts'
 // Checked by the compiler: `npm run check` fails if a line below one of the directives compiles.
 
 test('an ending operation without facts, or outside a transaction, does not compile', () => {
-  const { end, ...without } = FACTS.sessions
+  const { end, ...otherOperations } = FACTS.sessions
   // @ts-expect-error: no facts of `sessions.end`
-  const incompleteTable: FactTable = { ...FACTS, sessions: without }
+  const incompleteTable: FactTable = { ...FACTS, sessions: otherOperations }
   assert.notDeepEqual(Object.keys(incompleteTable.sessions), Object.keys(FACTS.sessions))
 
   const callers = {
     // @ts-expect-error: an ending outside of a transaction
-    outside: ({ store }: Storage) => store.sessions.end,
+    withoutTransaction: ({ store }: Storage) => store.sessions.end,
     // @ts-expect-error: an ending of which only the rows are written
-    apart: (tx: Transaction) => tx.endings.insert,
+    withoutEnding: (tx: Transaction) => tx.endings.insert,
     // @ts-expect-error: an event without its ending
-    told: (tx: Transaction) => tx.publish({ type: 'session.ended', sessionId: '', userId: '' }),
+    eventOnly: (tx: Transaction) => tx.publish({ type: 'session.ended', sessionId: '', userId: '' }),
     // @ts-expect-error: an ending without attribution
     unattributed: (tx: Transaction) => tx.sessions.end('', 'logout', 0),
   }
@@ -51,8 +51,8 @@ test('only audit.ts turns a transaction into an audited one', async () => {
 
 test('a kind of ending without a journal entry does not compile', () => {
   const noSubjects = async () => []
-  const complete: SubjectStates = { api_key: noSubjects, session: noSubjects, user: noSubjects }
+  const completeStates: SubjectStates = { api_key: noSubjects, session: noSubjects, user: noSubjects }
   // @ts-expect-error: `npm run check` fails here when this compiles
-  const incomplete: SubjectStates = { api_key: noSubjects, session: noSubjects }
-  assert.notDeepEqual(Object.keys(incomplete), Object.keys(complete))
+  const incompleteStates: SubjectStates = { api_key: noSubjects, session: noSubjects }
+  assert.notDeepEqual(Object.keys(incompleteStates), Object.keys(completeStates))
 })

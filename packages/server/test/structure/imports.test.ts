@@ -32,7 +32,9 @@ const KERNEL = [
   'store',
   'version',
 ].map(f => `${f}.ts`)
+/** Folders of nouns that most other nouns may import. */
 const SMALL_NOUNS = ['security-events', 'endings', 'apps', 'audit', 'languages']
+/** Folders that are named after the thing that they define. */
 const NOUNS = [
   'administration',
   ...SMALL_NOUNS,
@@ -222,13 +224,13 @@ test('there are no import circles, neither by value nor by type', async () => {
   assert.deepEqual(circlesOf(imports), [])
 })
 
-/** Types of a noun's singular file (`user.ts`) may be imported everywhere; its operations may not. */
+/** Whether this is the file of a noun's types (`user.ts`), which every file may import as types. */
 function isNounFile(target: string): boolean {
   const name = target.split('/').at(-1)!.replace(/\.ts$/, '')
   return !name.endsWith('s') || name === 'send-limits'
 }
 
-/** Static imports. `typeOnly`: every imported name is a type, so nothing is loaded. */
+/** The static imports of the server's files. `typeOnly`: every imported name is a type, so no module is loaded. */
 function localImports(file: { path: string; text: string }): { target: string; typeOnly: boolean }[] {
   return [
     ...file.text.matchAll(/^(?:import|export)\s+(type\s)?([^'";]*?)(?:\sfrom\s)?'(\.[^']+\.ts)'/gm),
@@ -238,10 +240,10 @@ function localImports(file: { path: string; text: string }): { target: string; t
   }))
 }
 
-/** `{ type A, type B }` */
+/** Whether all imported names are marked as types, as in `{ type A, type B }`. */
 function areTypes(names: string): boolean {
-  const listed = /^\{([^}]*)\}$/.exec(names.trim())?.[1]?.split(',') ?? []
-  const memberNames = listed.map(name => name.trim()).filter(Boolean)
+  const members = /^\{([^}]*)\}$/.exec(names.trim())?.[1]?.split(',') ?? []
+  const memberNames = members.map(name => name.trim()).filter(Boolean)
   return memberNames.length > 0 && memberNames.every(name => name.startsWith('type '))
 }
 

@@ -9,10 +9,10 @@ import { ALLOWED_LICENCES, licencesDocument } from '../support/licences.ts'
 import { root } from './source.ts'
 
 test('every shipped package has an allowed licence', () => {
-  const shipped = shippedPackages()
-  assert.ok(shipped.length > 10)
+  const packages = shippedPackages()
+  assert.ok(packages.length > 10)
   assert.deepEqual(
-    shipped.filter(({ licence }) => !ALLOWED_LICENCES.has(licence)),
+    packages.filter(({ licence }) => !ALLOWED_LICENCES.has(licence)),
     [],
   )
 })
@@ -50,11 +50,11 @@ test('no shipped package runs a script when it is installed, node excepted', asy
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { hasInstallScript?: boolean }>
   }
-  const withInstallScript = Object.entries(lock.packages).filter(
+  const packagesWithScript = Object.entries(lock.packages).filter(
     ([, { hasInstallScript }]) => hasInstallScript,
   )
   assert.deepEqual(
-    withInstallScript.map(([path]) => path),
+    packagesWithScript.map(([path]) => path),
     ['node_modules/node'],
   )
 })
@@ -63,11 +63,11 @@ test('installing with the oldest supported Node 20 warns of no engine, since the
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { engines?: { node?: string } }>
   }
-  const needingNewerNode = Object.entries(lock.packages).filter(([, { engines }]) =>
+  const packagesForNewerNode = Object.entries(lock.packages).filter(([, { engines }]) =>
     />=? ?2[1-9]/.test(engines?.node ?? ''),
   )
   assert.deepEqual(
-    needingNewerNode.map(([path]) => `remove "engines" of ${path} from package-lock.json (decision 1)`),
+    packagesForNewerNode.map(([path]) => `remove "engines" of ${path} from package-lock.json (decision 1)`),
     [],
   )
 })

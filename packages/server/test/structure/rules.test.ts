@@ -18,7 +18,7 @@ function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 }
 
-// Exceptions for web/docs/examples.ts are there because it has code that pages show and the server does not run.
+// web/docs/examples.ts is excepted, since its code is shown on pages and not run by the server.
 describe('forbidden constructs', () => {
   test('only clock.ts reads the time of day', async () => {
     assert.deepEqual(await violations(/\bDate\.now\(\)|new Date\(\)/, /^clock\.ts$/), [])
@@ -94,10 +94,10 @@ test('every decision that code or a document refers to has a record', async () =
 })
 
 test('files of the project are read through own-files.ts, since the single executable has them inside', async () => {
-  const rewrittenByBundler =
+  const rewrittenExpressions =
     /createRequire\(import\.meta\.url\)\(|new Worker\(new URL\('[^']+', import\.meta\.url\)/g
   const files = (await sourceFiles()).filter(({ text }) =>
-    text.replaceAll(rewrittenByBundler, '').includes('import.meta'),
+    text.replaceAll(rewrittenExpressions, '').includes('import.meta'),
   )
   assert.deepEqual(
     files.map(({ path }) => path.slice(src.length)),

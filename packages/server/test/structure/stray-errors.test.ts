@@ -8,7 +8,7 @@ const RUNNER = join(root, 'packages/server/test/support/run-tests.ts')
 const FIXTURE = 'packages/server/test/structure/stray-error-fixture.ts'
 
 function runFixture(kindOfError: string): Promise<{ failed: boolean; stdout: string }> {
-  // Otherwise the inner runner would report as part of this test.
+  // With NODE_TEST_CONTEXT the inner runner would report its tests as part of this test.
   const { NODE_TEST_CONTEXT, ...env } = process.env
   return new Promise(resolve =>
     execFile(
@@ -24,8 +24,8 @@ test('an unhandled error outside any test fails the run', async () => {
   const kindsOfErrors = ['a rejection', 'a throw', 'a late rejection', '']
   const runs = await Promise.all(kindsOfErrors.map(runFixture))
   for (const [index, { failed, stdout }] of runs.entries()) {
-    const stray = kindsOfErrors[index]!
-    assert.equal(failed, stray !== '', `${stray || 'none'}: ${stdout}`)
-    assert.ok(stdout.includes(stray), stdout)
+    const strayError = kindsOfErrors[index]!
+    assert.equal(failed, strayError !== '', `${strayError || 'none'}: ${stdout}`)
+    assert.ok(stdout.includes(strayError), stdout)
   }
 })

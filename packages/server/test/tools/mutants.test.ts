@@ -3,13 +3,13 @@ import { describe, test } from 'node:test'
 import { tool } from '../../../../tools/install.ts'
 
 const SWITCH = '__keywayMutant'
-let modules = 0
+let moduleCount = 0
 
-/** A module with a place for every mutation operator, and syntax that is difficult to instrument. */
+/** A module without a purpose, with code for every mutation operator and syntax that is difficult to instrument. */
 const SOURCE = `
 const LIMITS = [60 * 1000, 2]
 let calls: string[] = []
-const kept = { note: (text: string) => { if (calls.push(text) > 500) throw new RangeError() }, deep: { list: ['b', 'a'] as string[] } }
+const log = { add: (text: string) => { if (calls.push(text) > 500) throw new RangeError() }, deep: { list: ['b', 'a'] as string[] } }
 class Counter {
   #count = 0
   readonly step = LIMITS[1]!
@@ -20,21 +20,21 @@ class Counter {
   }
   get value() { return -this.#count }
 }
-const maybe = (there: boolean) => there ? kept : undefined
-function judge(a: number, b: number | null): string {
+const logIf = (isEnabled: boolean) => isEnabled ? log : undefined
+function traceOf(a: number, b: number | null): string {
   calls = []
-  kept.note('begin');
-  const found = maybe(a > 1)?.deep.list.filter(each => each !== 'b').toSorted()
-  maybe(a < 1)?.note?.('chain')
-  if (found && a >= 2 || b === null) kept.note(\`found \${found?.length ?? 'none'}\`)
-  else kept.note('not found')
+  log.add('begin');
+  const found = logIf(a > 1)?.deep.list.filter(each => each !== 'b').toSorted()
+  logIf(a < 1)?.add?.('chain')
+  if (found && a >= 2 || b === null) log.add(\`found \${found?.length ?? 'none'}\`)
+  else log.add('not found')
   for (let index = 0; index < a; index++) {
     if (index % 2 === 1) continue
-    kept.note(String(index))
+    log.add(String(index))
   }
-  ;[a, b ?? 7].forEach(each => { kept.note(each.toString()) })
+  ;[a, b ?? 7].forEach(each => { log.add(each.toString()) })
   const isLate = false
-  if (isLate || a > 3) kept.note('late')
+  if (isLate || a > 3) log.add('late')
   const isOdd = !(a % 2 === 0)
   try {
     if (isOdd) throw new Error('odd')
@@ -44,7 +44,7 @@ function judge(a: number, b: number | null): string {
   return [calls.join('|'), new Counter().add().add(a).value, Math.max(a, b ?? 0)].join(' ')
 }
 export const run = () => [[0, null], [1, 4], [2, 0], [3, null], [4, 5]].map(([a, b]) => {
-  try { return judge(a as number, b as number | null) } catch (error) { return (error as Error).name }
+  try { return traceOf(a as number, b as number | null) } catch (error) { return (error as Error).name }
 })
 `
 
@@ -57,29 +57,29 @@ describe('an instrumented module', () => {
     const javaScript = stripTypeScriptTypes(SOURCE)
     const mutants = mutantsOf(SOURCE)
     const { code, statics } = instrument(SOURCE, mutants, mutant => mutants.indexOf(mutant))
-    const original = await resultOf(javaScript, -1)
-    assert.deepEqual(await resultOf(code, -1), original)
-    let differing = 0
+    const originalResult = await resultOf(javaScript, -1)
+    assert.deepEqual(await resultOf(code, -1), originalResult)
+    let differingCount = 0
     for (const [id, { start, end, text, key }] of mutants.entries()) {
-      const withoutInstrumentation = await resultOf(
-        javaScript.slice(0, start) + text + javaScript.slice(end),
-        -1,
-      )
-      assert.deepEqual(await resultOf(code, id), withoutInstrumentation, key)
-      if (String(withoutInstrumentation) !== String(original)) differing++
+      const expectedResult = await resultOf(javaScript.slice(0, start) + text + javaScript.slice(end), -1)
+      assert.deepEqual(await resultOf(code, id), expectedResult, key)
+      if (String(expectedResult) !== String(originalResult)) differingCount++
     }
-    assert.ok(mutants.length > 90 && differing > mutants.length / 2, `${differing} of ${mutants.length}`)
+    assert.ok(
+      mutants.length > 90 && differingCount > mutants.length / 2,
+      `${differingCount} of ${mutants.length}`,
+    )
     const operators = new Set(mutants.map(({ operator }) => operator))
     assert.equal(operators.size, 16, [...operators].join())
     const loadTimeKeys = mutants.filter((_, id) => statics.has(id)).map(({ key }) => key)
     assert.ok(loadTimeKeys.includes('LIMITS: 60 * 1000: * → /'), loadTimeKeys.join())
-    assert.ok(!loadTimeKeys.some(key => key.startsWith('judge')), loadTimeKeys.join())
+    assert.ok(!loadTimeKeys.some(key => key.startsWith('traceOf')), loadTimeKeys.join())
   })
 })
 
 /** The result of the module, or the error of loading it. */
 async function resultOf(code: string, activeMutant: number): Promise<unknown> {
-  const name = `${SWITCH}${modules++}`
+  const name = `${SWITCH}${moduleCount++}`
   Reflect.set(globalThis, name, (id: number) => id === activeMutant)
   try {
     const url = `data:text/javascript,${encodeURIComponent(code.replaceAll(SWITCH, name))}//${name}`

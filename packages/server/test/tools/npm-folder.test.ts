@@ -13,24 +13,24 @@ import { describe, type TestContext, test } from 'node:test'
 const NPM_FOLDER = join(import.meta.dirname, '../../../../tools/npm-folder.ts')
 /** Padding that makes unpacking slow, so that a process could read an incomplete file. */
 const PADDING = `# ${randomBytes(6_000_000).toString('base64')}\n`
-/** A program that prints its last line only if the file is complete, and cannot be started while it is written. */
+/** Prints `whole` only if the file is complete, and cannot be started while the file is being written. */
 const PROGRAM = `#!/bin/sh\n${PADDING}echo whole\n`
 
 /** The program of each process: installs like a test, and then runs the package's program. */
 const CLIENT = `
   import { spawnSync } from 'node:child_process'
   import { installOnce } from ${JSON.stringify(NPM_FOLDER)}
-  const there = await installOnce('.')
-  const ran = there && spawnSync('./node_modules/program/program', { encoding: 'utf8' })
-  console.log(there ? ran.error?.code ?? ran.stdout.trim() : 'nothing')
+  const isInstalled = await installOnce('.')
+  const result = isInstalled && spawnSync('./node_modules/program/program', { encoding: 'utf8' })
+  console.log(isInstalled ? result.error?.code ?? result.stdout.trim() : 'nothing')
 `
 /** Runs the program as soon as the packages seem to be installed, without the lock. */
 const WATCHER = `
   import { spawnSync } from 'node:child_process'
   import { isInstalled } from ${JSON.stringify(NPM_FOLDER)}
   while (!isInstalled('.')) await new Promise(done => setTimeout(done, 1))
-  const ran = spawnSync('./node_modules/program/program', { encoding: 'utf8' })
-  console.log(ran.error?.code ?? ran.stdout.trim())
+  const result = spawnSync('./node_modules/program/program', { encoding: 'utf8' })
+  console.log(result.error?.code ?? result.stdout.trim())
 `
 
 describe('packages needed by several processes', () => {
@@ -43,18 +43,18 @@ describe('packages needed by several processes', () => {
   })
 
   test('are installed by another process if the installing one is killed', async t => {
-    const killed = Promise.withResolvers<void>()
+    const installerKilled = Promise.withResolvers<void>()
     const downloadRequested = Promise.withResolvers<void>()
     const { folder } = await npmFolder(t, (tarball, response) => {
       downloadRequested.resolve()
-      void killed.promise.then(() => response.end(tarball))
+      void installerKilled.promise.then(() => response.end(tarball))
     })
-    const holder = startProgram(t, folder, CLIENT)
+    const installer = startProgram(t, folder, CLIENT)
     await downloadRequested.promise
     const waitingProcesses = [1, 2, 3].map(() => startProgram(t, folder, CLIENT))
-    holder.kill('SIGKILL')
-    await once(holder, 'exit')
-    killed.resolve() // the npm of the killed process continues, concurrently with that of its successor
+    installer.kill('SIGKILL')
+    await once(installer, 'exit')
+    installerKilled.resolve() // the npm of the killed process continues, concurrently with that of its successor
     assert.deepEqual(await Promise.all(waitingProcesses.map(output)), Array(3).fill('whole'))
   })
 
@@ -64,11 +64,11 @@ describe('packages needed by several processes', () => {
       await releaseAnswer.promise
       response.writeHead(404).end()
     })
-    const first = startProgram(t, folder, CLIENT)
-    const others = [1, 2, 3].map(() => startProgram(t, folder, `console.error('started')\n${CLIENT}`))
-    await Promise.all(others.map(child => once(child.stderr!, 'data')))
+    const failingInstaller = startProgram(t, folder, CLIENT)
+    const waiters = [1, 2, 3].map(() => startProgram(t, folder, `console.error('started')\n${CLIENT}`))
+    await Promise.all(waiters.map(child => once(child.stderr!, 'data')))
     releaseAnswer.resolve()
-    assert.deepEqual(await Promise.all([first, ...others].map(output)), Array(4).fill('nothing'))
+    assert.deepEqual(await Promise.all([failingInstaller, ...waiters].map(output)), Array(4).fill('nothing'))
     const downloadsBefore = downloads()
     assert.equal(await output(startProgram(t, folder, CLIENT)), 'nothing')
     assert.equal(downloads(), downloadsBefore * 2)
@@ -77,8 +77,8 @@ describe('packages needed by several processes', () => {
   test('are installed again when the lock file has another version', async t => {
     const { folder } = await npmFolder(t, (tarball, response) => response.end(tarball))
     assert.equal(await output(startProgram(t, folder, CLIENT)), 'whole')
-    const list = join(folder, 'node_modules/.package-lock.json')
-    writeFileSync(list, readFileSync(list, 'utf8').replace('"1.0.0"', '"0.9.0"'))
+    const installedLock = join(folder, 'node_modules/.package-lock.json')
+    writeFileSync(installedLock, readFileSync(installedLock, 'utf8').replace('"1.0.0"', '"0.9.0"'))
     writeFileSync(join(folder, 'node_modules/program/program'), '#!/bin/sh\necho old\n')
     assert.equal(await output(startProgram(t, folder, CLIENT)), 'whole')
   })

@@ -62,9 +62,9 @@ test('a backup is read as it was written, with the number of rows of each table'
   assert.deepEqual(counts, { users: 2, keys: 1 })
   assert.equal(statSync(file).mode & 0o777, 0o600)
   assert.equal(existsSync(`${file}.partial`), false)
-  const checked = await checkBackup(file, TRUST)
-  assert.deepEqual([checked.header, checked.counts, checked.file], [HEADER, counts, file])
-  assert.deepEqual(await collect(readRows(checked)), ROWS)
+  const checkedBackup = await checkBackup(file, TRUST)
+  assert.deepEqual([checkedBackup.header, checkedBackup.counts, checkedBackup.file], [HEADER, counts, file])
+  assert.deepEqual(await collect(readRows(checkedBackup)), ROWS)
 })
 
 test('characters of several bytes are read whole wherever a chunk of the file ends', async t => {
@@ -92,7 +92,7 @@ test('a changed, missing or additional line is refused, and one that is no JSON 
   const { file, refusal, lines, write } = await open(t)
   const original = lines()
   const [header = '', first = '', ...rest] = original
-  const modified = 'The backup was modified: its MAC does not match its content.'
+  const modifiedMessage = 'The backup was modified: its MAC does not match its content.'
   for (const change of [
     [header, first.replace('ä', 'a'), ...rest],
     [header, ...rest],
@@ -103,7 +103,7 @@ test('a changed, missing or additional line is refused, and one that is no JSON 
     [...original.slice(0, -1), original.at(-1)!.split('\t')[0]!],
   ]) {
     write(change)
-    assert.equal(await refusal(), modified)
+    assert.equal(await refusal(), modifiedMessage)
   }
   write([header, ...rest.slice(0, -1)])
   assert.equal(await refusal(), 'The backup is truncated: its last line is missing.')
@@ -126,9 +126,9 @@ test('a file that is cut off or no backup is refused', async t => {
   assert.equal(await refusal(), 'The file is truncated or not a backup.')
   writeFileSync(file, 'something else')
   assert.equal(await refusal(), 'The file is truncated or not a backup.')
-  const notABackup = 'This is not a backup of Keyway.'
+  const notABackupMessage = 'This is not a backup of Keyway.'
   write([], '')
-  assert.equal(await refusal(), notABackup)
+  assert.equal(await refusal(), notABackupMessage)
   for (const header of [
     null,
     1,
@@ -140,7 +140,7 @@ test('a file that is cut off or no backup is refused', async t => {
     { ...HEADER, file: undefined },
   ]) {
     write([JSON.stringify(header)])
-    assert.equal(await refusal(), notABackup, JSON.stringify(header))
+    assert.equal(await refusal(), notABackupMessage, JSON.stringify(header))
   }
   writeFileSync(file, original)
   await checkBackup(file, TRUST)
@@ -148,13 +148,16 @@ test('a file that is cut off or no backup is refused', async t => {
 })
 
 test('a backup of a newer version, another secret or another name is refused', async t => {
-  const newerFormat = await open(t, { keyway_backup: 3 })
-  assert.match(await newerFormat.refusal(), /^The backup was written by a newer version\./)
-  const otherSecret = await open(t, { secret_fingerprint: '00000000' })
-  assert.match(await otherSecret.refusal(), /with the secret 00000000, but KEYWAY_SECRET has [0-9a-f]{8}\. /)
-  const renamed = await open(t, { file: 'sunday.keyway' })
+  const newerBackup = await open(t, { keyway_backup: 3 })
+  assert.match(await newerBackup.refusal(), /^The backup was written by a newer version\./)
+  const backupOfOtherSecret = await open(t, { secret_fingerprint: '00000000' })
+  assert.match(
+    await backupOfOtherSecret.refusal(),
+    /with the secret 00000000, but KEYWAY_SECRET has [0-9a-f]{8}\. /,
+  )
+  const renamedBackup = await open(t, { file: 'sunday.keyway' })
   assert.equal(
-    await renamed.refusal(),
+    await renamedBackup.refusal(),
     'monday.keyway was written as "sunday.keyway" at 2030-03-17T17:46:40.000Z. If that is the backup to restore, rename the file back.',
   )
 })
@@ -171,21 +174,21 @@ test('a backup of the format without MACs is read only if the operator accepts i
 
 test('a file that changes after it was verified is noticed after its last row', async t => {
   const { file, lines, write } = await open(t)
-  const checked = await checkBackup(file, TRUST)
+  const checkedBackup = await checkBackup(file, TRUST)
   const original = lines()
   write(original.map(line => line.replace('ä', 'a')))
   await assert.rejects(
-    collect(readRows(checked)),
+    collect(readRows(checkedBackup)),
     /^OperatorError: The backup was modified while it was read\.$/,
   )
   write(original.with(-1, original.at(-1)!.replace('"users":2', '"users":3')))
-  await assert.rejects(collect(readRows(checked)), /modified while it was read/)
+  await assert.rejects(collect(readRows(checkedBackup)), /modified while it was read/)
 })
 
 test('progress is reported for each thousand rows', async () => {
-  const reported: number[] = []
+  const reportedCounts: number[] = []
   const rows = Array.from({ length: 2500 }, (_, row) => row)
-  assert.deepEqual(await collect(withProgress(rowsOf(rows), count => reported.push(count))), rows)
-  assert.deepEqual(reported, [1000, 2000])
+  assert.deepEqual(await collect(withProgress(rowsOf(rows), count => reportedCounts.push(count))), rows)
+  assert.deepEqual(reportedCounts, [1000, 2000])
   assert.deepEqual(await collect(withProgress(rowsOf(rows))), rows)
 })

@@ -15,16 +15,16 @@ import {
 } from '../../src/magic-links/code-limits.ts'
 import { generateCode, LOGIN_CODE_DIGITS } from '../../src/magic-links/login-code.ts'
 
-const SECURITY = readFileSync(new URL('../../../../SECURITY.md', import.meta.url), 'utf8').replace(
+const SECURITY_DOCUMENT = readFileSync(new URL('../../../../SECURITY.md', import.meta.url), 'utf8').replace(
   /\s+/g,
   ' ',
 )
 const DAYS_A_YEAR = 366
-const CODES = 10 ** LOGIN_CODE_DIGITS
+const POSSIBLE_CODES = 10 ** LOGIN_CODE_DIGITS
 
 /** The probability that at least one of these guesses, each of a different code, is right. */
 function chanceOf(guesses: number): number {
-  return -Math.expm1(guesses * Math.log1p(-1 / CODES))
+  return -Math.expm1(guesses * Math.log1p(-1 / POSSIBLE_CODES))
 }
 
 test('the strongest attack on codes takes over one account a year with a probability of at most 1 in 10,000', () => {
@@ -33,9 +33,9 @@ test('the strongest attack on codes takes over one account a year with a probabi
   const allGuesses = unrecognisedGuesses + WRONG_CODES_RECOGNISED * windowsAYear
   assert.ok(chanceOf(allGuesses) <= 1 / 10_000)
   for (const guesses of [unrecognisedGuesses, allGuesses]) {
-    assert.ok(SECURITY.includes(guesses.toLocaleString('en')), `${guesses} guesses`)
+    assert.ok(SECURITY_DOCUMENT.includes(guesses.toLocaleString('en')), `${guesses} guesses`)
     const odds = `1 in ${Math.floor(1 / chanceOf(guesses)).toLocaleString('en')}`
-    assert.ok(SECURITY.includes(odds), odds)
+    assert.ok(SECURITY_DOCUMENT.includes(odds), odds)
   }
   const rows = [
     ['for one mailbox (`a+x@` counts as `a@`)', WRONG_CODES_PER_MAILBOX],
@@ -44,7 +44,8 @@ test('the strongest attack on codes takes over one account a year with a probabi
     ['from one IPv6 /48', WRONG_CODES_PER_NETWORK[2]!.limit],
     ['from unrecognised browsers, over all addresses and networks', WRONG_CODES_UNRECOGNISED],
   ]
-  for (const [what, limit] of rows) assert.ok(SECURITY.includes(`| ${what} | ${limit} |`), String(what))
+  for (const [what, limit] of rows)
+    assert.ok(SECURITY_DOCUMENT.includes(`| ${what} | ${limit} |`), String(what))
 })
 
 test('no choice of networks, addresses and times gets more codes of unknown browsers checked in any 24 hours', () => {
@@ -59,17 +60,17 @@ test('no choice of networks, addresses and times gets more codes of unknown brow
       let now = 0
       for (const { wait, mailbox, address } of attempts) {
         now += wait
-        const counted = wrongCodes.filter(({ at }) => at > now - CODE_WINDOW)
+        const countedCodes = wrongCodes.filter(({ at }) => at > now - CODE_WINDOW)
         const guess = { mailbox, isReturning: false, networks: codeNetworks(address) }
-        const until = codesRefusedUntil(guess, counted)
+        const until = codesRefusedUntil(guess, countedCodes)
         if (until !== null) assert.ok(until > now)
         else wrongCodes.push({ id: String(wrongCodes.length), linkId: mailbox, at: now, ...guess })
       }
       for (const { at: start } of wrongCodes) {
-        const inADay = wrongCodes.filter(({ at }) => at >= start && at < start + CODE_WINDOW)
-        assert.ok(inADay.length <= WRONG_CODES_UNRECOGNISED)
-        for (const { mailbox } of inADay)
-          assert.ok(inADay.filter(one => one.mailbox === mailbox).length <= WRONG_CODES_PER_MAILBOX)
+        const codesOfTheDay = wrongCodes.filter(({ at }) => at >= start && at < start + CODE_WINDOW)
+        assert.ok(codesOfTheDay.length <= WRONG_CODES_UNRECOGNISED)
+        for (const { mailbox } of codesOfTheDay)
+          assert.ok(codesOfTheDay.filter(one => one.mailbox === mailbox).length <= WRONG_CODES_PER_MAILBOX)
       }
     }),
   )

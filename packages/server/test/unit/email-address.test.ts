@@ -30,7 +30,7 @@ function recipientsOf(text: string): (string | undefined)[] {
   return parsed.map(entry => (entry.group ? 'a group' : entry.address))
 }
 
-const refusedBecause: Record<string, string[]> = {
+const refusedTextsByReason: Record<string, string[]> = {
   'two addresses': ['a@x.test,b@y.test', 'a@x.test;b@y.test', 'a@x.test b@y.test', 'a@x.test\tb@y.test'],
   'quotes, brackets, groups': [
     '"a@evil.test x"@victim.test',
@@ -103,7 +103,7 @@ const refusedBecause: Record<string, string[]> = {
 }
 
 describe('an address is exactly one plain ASCII local@domain', () => {
-  for (const [reason, texts] of Object.entries(refusedBecause)) {
+  for (const [reason, texts] of Object.entries(refusedTextsByReason)) {
     test(`refused: ${reason}`, () => {
       for (const text of texts) assert.equal(parseEmailAddress(text), null, JSON.stringify(text))
     })

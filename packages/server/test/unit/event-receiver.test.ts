@@ -25,16 +25,16 @@ test('rejected events are logged at most once a minute with their number, and al
   const flood = (count: number) => {
     for (let n = 0; n < count; n++) receiver.receive(Buffer.from(`forged ${n}`))
   }
-  const logged = () => lines.map(({ reason, events }) => `${events} ${reason}`)
+  const loggedReasons = () => lines.map(({ reason, events }) => `${events} ${reason}`)
 
   flood(1000)
-  assert.deepEqual(logged(), ['1 malformed'])
+  assert.deepEqual(loggedReasons(), ['1 malformed'])
   time = MINUTE - 1
   flood(1)
   assert.equal(lines.length, 1)
   time = MINUTE
   flood(1000)
-  assert.deepEqual(logged(), ['1 malformed', '1001 malformed'])
+  assert.deepEqual(loggedReasons(), ['1 malformed', '1001 malformed'])
   assert.equal(receiver.rejected.get('malformed'), 2001)
   receiver.stop()
 })

@@ -21,7 +21,7 @@ function createTestSeal(
   })
 }
 
-const rejectedAs = (seal: ReturnType<typeof createTestSeal>, part: Buffer) => {
+const outcomeOf = (seal: ReturnType<typeof createTestSeal>, part: Buffer) => {
   const opened = seal.open(part)
   return opened === 'part' ? 'part' : 'rejected' in opened ? opened.rejected : 'opened'
 }
@@ -29,7 +29,7 @@ const rejectedAs = (seal: ReturnType<typeof createTestSeal>, part: Buffer) => {
 test('the first listed secret seals, every listed one opens, and no other does', () => {
   const [sealed] = createTestSeal([OLD_SECRET, NEW_SECRET]).seal(EVENT)
   assert.deepEqual(createTestSeal([NEW_SECRET, OLD_SECRET]).open(sealed!), { value: EVENT })
-  assert.equal(rejectedAs(createTestSeal([NEW_SECRET]), sealed!), 'unknown_secret')
+  assert.equal(outcomeOf(createTestSeal([NEW_SECRET]), sealed!), 'unknown_secret')
 })
 
 test('an event with a changed bit, a missing byte or another channel is refused', () => {
@@ -38,14 +38,14 @@ test('an event with a changed bit, a missing byte or another channel is refused'
     const changed = Buffer.from(sealed!)
     changed[bit >> 3]! ^= 1 << (bit & 7)
     assert.match(
-      rejectedAs(createTestSeal([OLD_SECRET]), changed),
+      outcomeOf(createTestSeal([OLD_SECRET]), changed),
       /not_authentic|malformed|unknown_secret/,
       `bit ${bit}`,
     )
   }
   for (let length = 0; length < sealed!.length; length++)
-    assert.notEqual(rejectedAs(createTestSeal([OLD_SECRET]), sealed!.subarray(0, length)), 'opened')
-  assert.equal(rejectedAs(createTestSeal([OLD_SECRET], { channel: 'others' }), sealed!), 'not_authentic')
+    assert.notEqual(outcomeOf(createTestSeal([OLD_SECRET]), sealed!.subarray(0, length)), 'opened')
+  assert.equal(outcomeOf(createTestSeal([OLD_SECRET], { channel: 'others' }), sealed!), 'not_authentic')
 })
 
 test('an event opens once, also delayed and out of order', () => {
@@ -53,17 +53,17 @@ test('an event opens once, also delayed and out of order', () => {
   const receiver = createTestSeal([OLD_SECRET])
   const parts = Array.from({ length: 100 }, () => sender.seal(EVENT)[0]!)
   for (const part of [parts[50]!, ...parts.slice(0, 50).reverse(), ...parts.slice(51)])
-    assert.equal(rejectedAs(receiver, part), 'opened')
-  for (const part of parts) assert.equal(rejectedAs(receiver, part), 'replayed')
+    assert.equal(outcomeOf(receiver, part), 'opened')
+  for (const part of parts) assert.equal(outcomeOf(receiver, part), 'replayed')
 })
 
 test('an event older than the replay window is refused as replayed', () => {
   const sender = createTestSeal([OLD_SECRET])
   const receiver = createTestSeal([OLD_SECRET])
   const parts = Array.from({ length: 16_385 }, () => sender.seal(EVENT)[0]!)
-  assert.equal(rejectedAs(receiver, parts.at(-1)!), 'opened')
-  assert.equal(rejectedAs(receiver, parts[0]!), 'replayed')
-  assert.equal(rejectedAs(receiver, parts[1]!), 'opened')
+  assert.equal(outcomeOf(receiver, parts.at(-1)!), 'opened')
+  assert.equal(outcomeOf(receiver, parts[0]!), 'replayed')
+  assert.equal(outcomeOf(receiver, parts[1]!), 'opened')
 })
 
 test('a node that starts later accepts events sealed in the last minute, and none older', () => {
@@ -74,7 +74,7 @@ test('a node that starts later accepts events sealed in the last minute, and non
     [1_000_000 - MINUTE_MS, 'opened'],
     [999_999 - MINUTE_MS, 'stale'],
   ] as const)
-    assert.equal(rejectedAs(createTestSeal([OLD_SECRET], { at }), sealed!), expected)
+    assert.equal(outcomeOf(createTestSeal([OLD_SECRET], { at }), sealed!), expected)
 })
 
 test('parts of other senders and forged parts do not disturb a multi-part event', () => {
@@ -88,11 +88,11 @@ test('parts of other senders and forged parts do not disturb a multi-part event'
   parts.forEach((part, index) => {
     const forged = Buffer.from(part)
     forged[40]! ^= 1
-    assert.equal(rejectedAs(receiver, forged), 'not_authentic')
+    assert.equal(outcomeOf(receiver, forged), 'not_authentic')
     const expected = index === parts.length - 1 ? { value: longEvent } : 'part'
     assert.deepEqual(receiver.open(part), expected)
     assert.deepEqual(receiver.open(partsOfOther[index]!), expected)
-    assert.equal(rejectedAs(receiver, part), 'replayed')
+    assert.equal(outcomeOf(receiver, part), 'replayed')
   })
 })
 
@@ -100,8 +100,8 @@ test('a part without its predecessors is incomplete, and the next event opens', 
   const sender = createTestSeal([OLD_SECRET])
   const receiver = createTestSeal([OLD_SECRET])
   const parts = sender.seal({ text: 'x'.repeat(5000) })
-  assert.equal(rejectedAs(receiver, parts[0]!), 'part')
-  for (const part of parts.slice(2)) assert.equal(rejectedAs(receiver, part), 'incomplete')
+  assert.equal(outcomeOf(receiver, parts[0]!), 'part')
+  for (const part of parts.slice(2)) assert.equal(outcomeOf(receiver, part), 'incomplete')
   assert.deepEqual(receiver.open(sender.seal(EVENT)[0]!), { value: EVENT })
 })
 
@@ -111,10 +111,10 @@ test('the number of remembered senders is bounded, and forged senders do not cou
   for (let sender = 0; sender < 2000; sender++) {
     const forgedSender = Buffer.from(sealed!)
     forgedSender.writeUInt32BE(sender, 5)
-    assert.equal(rejectedAs(receiver, forgedSender), 'not_authentic')
+    assert.equal(outcomeOf(receiver, forgedSender), 'not_authentic')
   }
   const outcomes = Array.from({ length: 1001 }, () =>
-    rejectedAs(receiver, createTestSeal([OLD_SECRET]).seal(EVENT)[0]!),
+    outcomeOf(receiver, createTestSeal([OLD_SECRET]).seal(EVENT)[0]!),
   )
   assert.deepEqual(new Set(outcomes.slice(0, 1000)), new Set(['opened']))
   assert.equal(outcomes[1000], 'too_many')

@@ -76,8 +76,8 @@ test('each of thousands of keys keeps its own count when records are moved', () 
 })
 
 test('keys whose hashes are half equal are counted apart', () => {
-  // Found by search: the low halves of the first pair are equal, and the high halves of the second, which meet in a
-  // table of eight places.
+  // Pairs of ids that were found by search: the low halves of the hashes are equal in the first pair, and the high
+  // halves in the second, whose hashes also collide in a table of eight elements.
   for (const pair of [
     ['key 57614', 'key 105846'],
     ['key 45357', 'key 301820'],
@@ -135,7 +135,7 @@ test('a refusal says how long to wait, within which window, and which setting li
   clock.at += SECOND
   limits.take('a')
   clock.at += SECOND
-  // Both were in one slot of the hour, which counts until its latest exchange leaves the window.
+  // Both exchanges are in one slot of the hour, and a slot counts until its latest exchange leaves the window.
   assert.throws(() => limits.take('a'), refusal(3599, 'hour', 'seconds'))
 })
 
@@ -174,7 +174,7 @@ function createModel(windows: RateWindow[], maxKeys: number) {
     get size() {
       return current.size + previous.size
     },
-    /** Null, or the seconds to wait. */
+    /** Returns null, or the seconds to wait. */
     take(keyId: string, now: number): number | null {
       rotatedAt ??= now
       const slots = slotsOf(keyId, now)
@@ -230,7 +230,7 @@ test('counts in one typed array equal those in lists, for any keys, pauses, wind
       (chosen, most, steps) => {
         const { clock, limits, take } = open(chosen, most)
         const model = createModel(chosen, most)
-        // Begins where instants no longer fit into 32 bits.
+        // The test begins at an instant that does not fit into 32 bits.
         clock.at = 1_800_000_000_000
         model.take('first', clock.at)
         take('first')

@@ -18,7 +18,7 @@ import { textFrame } from '../../src/hub/text-frame.ts'
 import { encodeFrame, TEXT, textOf } from '../hub/support/raw-frames.ts'
 
 const read = (frame: unknown, isBinary = false) => readFrame(Buffer.from(JSON.stringify(frame)), isBinary)
-const invalid = (detail: string, id?: string) => ({
+const invalidFrame = (detail: string, id?: string) => ({
   outcome: 'error',
   code: 'invalid_frame',
   detail,
@@ -43,50 +43,50 @@ describe('frames of agents', () => {
 
   test('a frame of another type is refused with its id where that is one', () => {
     const detail = '`type` must be one of "ping", "token", "send", "watch", "unwatch".'
-    const refused = (code: string, id?: string) => ({
+    const errorWith = (code: string, id?: string) => ({
       outcome: 'error',
       code,
       detail,
       ...(id !== undefined && { id }),
     })
-    assert.deepEqual(read({ type: 'pong' }), refused('unknown_type'))
-    assert.deepEqual(read({ type: '', id: 'a' }), refused('unknown_type', 'a'))
-    assert.deepEqual(read({ id: 'a' }), refused('invalid_frame', 'a'))
+    assert.deepEqual(read({ type: 'pong' }), errorWith('unknown_type'))
+    assert.deepEqual(read({ type: '', id: 'a' }), errorWith('unknown_type', 'a'))
+    assert.deepEqual(read({ id: 'a' }), errorWith('invalid_frame', 'a'))
     for (const type of [null, 1, ['ping'], {}])
-      assert.deepEqual(read({ type, id: 7 }), refused('invalid_frame'))
+      assert.deepEqual(read({ type, id: 7 }), errorWith('invalid_frame'))
   })
 
   test('a renewal has a token of bounded length', () => {
     const detail = 'token: must be an agent token, a text of at most 8192 characters.'
-    const longest = 'a'.repeat(MAX_TOKEN_LENGTH)
-    assert.deepEqual(read({ type: 'token', token: longest, id: 'x' }), {
+    const longestToken = 'a'.repeat(MAX_TOKEN_LENGTH)
+    assert.deepEqual(read({ type: 'token', token: longestToken, id: 'x' }), {
       outcome: 'frame',
-      frame: { type: 'token', token: longest },
+      frame: { type: 'token', token: longestToken },
     })
-    for (const token of [undefined, null, 7, `${longest}a`])
-      assert.deepEqual(read({ type: 'token', token }), invalid(detail))
+    for (const token of [undefined, null, 7, `${longestToken}a`])
+      assert.deepEqual(read({ type: 'token', token }), invalidFrame(detail))
   })
 
   test('a message has an id, a target and data, each within its bounds', () => {
-    const longest = { id: 'i'.repeat(MAX_FRAME_ID_LENGTH), to: 't'.repeat(64) }
+    const longestFields = { id: 'i'.repeat(MAX_FRAME_ID_LENGTH), to: 't'.repeat(64) }
     for (const data of [null, 0, '', [], { a: 1 }])
-      assert.deepEqual(read({ type: 'send', ...longest, data, more: 1 }), {
+      assert.deepEqual(read({ type: 'send', ...longestFields, data, more: 1 }), {
         outcome: 'frame',
-        frame: { type: 'send', ...longest, data },
+        frame: { type: 'send', ...longestFields, data },
       })
-    for (const id of [undefined, null, 7, '', `${longest.id}i`])
+    for (const id of [undefined, null, 7, '', `${longestFields.id}i`])
       assert.deepEqual(
         read({ type: 'send', id, to: 'all', data: 1 }),
-        invalid('id: must be a text of 1 to 128 characters.'),
+        invalidFrame('id: must be a text of 1 to 128 characters.'),
       )
-    for (const to of [undefined, null, 7, '', `${longest.to}t`])
+    for (const to of [undefined, null, 7, '', `${longestFields.to}t`])
       assert.deepEqual(
         read({ type: 'send', id: 'a', to, data: 1 }),
-        invalid('to: must be a connection id, a key id, or "all".', 'a'),
+        invalidFrame('to: must be a connection id, a key id, or "all".', 'a'),
       )
     assert.deepEqual(
       read({ type: 'send', id: 'a', to: 'all' }),
-      invalid('data: is missing; null is a value.', 'a'),
+      invalidFrame('data: is missing; null is a value.', 'a'),
     )
     // A name of Object.prototype is no field of the frame.
     assert.equal(read({ type: 'send', id: 'a', to: 'all', hasOwnProperty: 1 }).outcome, 'error')
@@ -94,14 +94,14 @@ describe('frames of agents', () => {
 
   test('a message may reply to another, named by an id within its bounds', () => {
     const send = { type: 'send', id: 'a', to: 'all', data: 1 }
-    const longest = 'r'.repeat(MAX_FRAME_ID_LENGTH)
-    for (const reply_to of ['r', longest])
+    const longestId = 'r'.repeat(MAX_FRAME_ID_LENGTH)
+    for (const reply_to of ['r', longestId])
       assert.deepEqual(read({ ...send, reply_to }), { outcome: 'frame', frame: { ...send, reply_to } })
     assert.deepEqual(read({ ...send, reply_to: null }), { outcome: 'frame', frame: send })
-    for (const reply_to of ['', 7, {}, `${longest}r`])
+    for (const reply_to of ['', 7, {}, `${longestId}r`])
       assert.deepEqual(
         read({ ...send, reply_to }),
-        invalid('reply_to: must be a text of 1 to 128 characters.', 'a'),
+        invalidFrame('reply_to: must be a text of 1 to 128 characters.', 'a'),
       )
     const frame = encodeMessage({ id: 'i', from: 'f', from_key_id: null, data: 1, reply_to: 'r' })
     assert.deepEqual(JSON.parse(String(frame)).reply_to, 'r')
@@ -115,16 +115,16 @@ describe('frames of agents', () => {
     const numbered = new KeptMessage(encode('x'.repeat(longestData))!, 'node:1').numbered(
       Number.MAX_SAFE_INTEGER,
     )
-    const longest = textOf(numbered)
-    assert.ok(longest.length <= 65_536 && JSON.parse(longest).seq === Number.MAX_SAFE_INTEGER)
+    const longestText = textOf(numbered)
+    assert.ok(longestText.length <= 65_536 && JSON.parse(longestText).seq === Number.MAX_SAFE_INTEGER)
     assert.equal(encode('x'.repeat(longestData + 1)), null)
     assert.equal(encode('ü'.repeat(longestData / 2 + 1)), null, 'bytes, not characters')
-    const encoded = (levels: number) => {
+    const encodeNested = (levels: number) => {
       const data = JSON.parse(`${'[{"a":'.repeat(levels / 2)}0${'}]'.repeat(levels / 2)}`)
       return encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data })
     }
-    assert.equal(typeof encoded(64), 'string')
-    for (const levels of [66, 1000, 200_000]) assert.equal(encoded(levels), null)
+    assert.equal(typeof encodeNested(64), 'string')
+    for (const levels of [66, 1000, 200_000]) assert.equal(encodeNested(levels), null)
     assert.deepEqual([MAX_FRAME_SIZE, FRAME_LIMITS], ['64 KiB', { maxPayload: 65_536, maxFragments: 128 }])
   })
 })
@@ -147,31 +147,34 @@ describe('why a connection is closed', () => {
     scopes: null,
   } as unknown as KeyStatus
   const connection = { userId: 'ann', address: '192.0.2.1' }
-  const closedWith = (change: Partial<KeyStatus>) =>
+  const closeStatusFor = (change: Partial<KeyStatus>) =>
     closeCodes.refusalOfKey({ ...key, ...change }, connection, 1000)
 
   test('each refusal of a key has its close code and reason', () => {
-    assert.equal(closedWith({}), null)
-    assert.equal(closedWith({ expiresAt: 1001, allowedNetworks: ['192.0.2.0/24'] }), null)
+    assert.equal(closeStatusFor({}), null)
+    assert.equal(closeStatusFor({ expiresAt: 1001, allowedNetworks: ['192.0.2.0/24'] }), null)
     assert.deepEqual(closeCodes.refusalOfKey(undefined, connection, 1000), { code: 4410, reason: 'revoked' })
-    assert.deepEqual(closedWith({ userId: 'bob' }), { code: 4401, reason: 'invalid_token' })
-    assert.deepEqual(closedWith({ revokedAt: 1 }), { code: 4410, reason: 'revoked' })
-    assert.deepEqual(closedWith({ ownerStatus: 'deleted' }), { code: 4410, reason: 'revoked' })
-    assert.deepEqual(closedWith({ expiresAt: 1000 }), { code: 4408, reason: 'token_expired' })
-    assert.deepEqual(closedWith({ ownerStatus: 'suspended' }), { code: 4403, reason: 'account_suspended' })
-    assert.deepEqual(closedWith({ allowedNetworks: ['203.0.113.0/24'] }), {
+    assert.deepEqual(closeStatusFor({ userId: 'bob' }), { code: 4401, reason: 'invalid_token' })
+    assert.deepEqual(closeStatusFor({ revokedAt: 1 }), { code: 4410, reason: 'revoked' })
+    assert.deepEqual(closeStatusFor({ ownerStatus: 'deleted' }), { code: 4410, reason: 'revoked' })
+    assert.deepEqual(closeStatusFor({ expiresAt: 1000 }), { code: 4408, reason: 'token_expired' })
+    assert.deepEqual(closeStatusFor({ ownerStatus: 'suspended' }), {
+      code: 4403,
+      reason: 'account_suspended',
+    })
+    assert.deepEqual(closeStatusFor({ allowedNetworks: ['203.0.113.0/24'] }), {
       code: 4403,
       reason: 'network_not_allowed',
     })
-    assert.deepEqual(closedWith({ scopes: ['own:thing'] }), { code: 4403, reason: 'insufficient_scope' })
-    assert.equal(closedWith({ scopes: ['agent:connect'] }), null)
+    assert.deepEqual(closeStatusFor({ scopes: ['own:thing'] }), { code: 4403, reason: 'insufficient_scope' })
+    assert.equal(closeStatusFor({ scopes: ['agent:connect'] }), null)
   })
 
   test('a token whose own scopes allow no connection has its close code too', () => {
-    const claimsWith = (scope: string) =>
+    const connectionWith = (scope: string) =>
       ({ allows: (asked: string) => asked === scope }) as unknown as AgentConnection
-    assert.equal(closeCodes.refusalOfScopes(claimsWith('agent:connect')), null)
-    assert.deepEqual(closeCodes.refusalOfScopes(claimsWith('agents:send')), {
+    assert.equal(closeCodes.refusalOfScopes(connectionWith('agent:connect')), null)
+    assert.deepEqual(closeCodes.refusalOfScopes(connectionWith('agents:send')), {
       code: 4403,
       reason: 'insufficient_scope',
     })
@@ -241,8 +244,8 @@ describe('the connections of a node', () => {
       createConnection('b', 'k1', 'ann'),
       createConnection('c', 'k2', 'ann'),
     ]
-    const otherOwners = createConnection('d', 'k3', 'bob')
-    for (const each of [a, b, c, otherOwners]) registry.add(each)
+    const connectionOfBob = createConnection('d', 'k3', 'bob')
+    for (const each of [a, b, c, connectionOfBob]) registry.add(each)
     assert.deepEqual([registry.countOf('ann'), registry.countOf('bob'), registry.countOf('eve')], [3, 1, 0])
     assert.deepEqual([ids(registry.ofKey('k1')), registry.ofKey('none')], [['a', 'b'], []])
     assert.deepEqual([ids(registry.ofUser('ann')), registry.ofUser('eve')], [['a', 'b', 'c'], []])
@@ -288,11 +291,11 @@ describe('the connections of a node', () => {
       createConnection('b', 'k1', 'ann'),
       createConnection('c', 'k2', 'ann'),
     ]
-    const renewing = createConnection('e', 'k2', 'ann')
-    const pending = createConnection('p', 'k1', 'ann', 'pending')
-    const other = createConnection('d', 'k3', 'bob')
-    for (const each of [a, b, c, renewing, pending, other]) registry.add(each)
-    registry.bindKey('k1', renewing)
+    const renewingConnection = createConnection('e', 'k2', 'ann')
+    const pendingConnection = createConnection('p', 'k1', 'ann', 'pending')
+    const connectionOfBob = createConnection('d', 'k3', 'bob')
+    for (const each of [a, b, c, renewingConnection, pendingConnection, connectionOfBob]) registry.add(each)
+    registry.bindKey('k1', renewingConnection)
     const targets = (to: string, exceptId: string | null = null) => ids(registry.targets('ann', to, exceptId))
     assert.deepEqual(targets('all'), ['a', 'b', 'c', 'e'])
     assert.deepEqual(targets('all', 'a'), ['b', 'c', 'e'])

@@ -88,14 +88,14 @@ describe('an owner', () => {
       assert.equal(limits.takeFrame('ann', burst, NOW), 'refuse')
       assert.equal(limits.takeFrame('ann', 1, NOW), 'close')
       assert.equal(limits.takeFrame('bob', 1, NOW), 'pass')
-      // Within a second the allowance refills by twice the number of connections.
+      // In one second the allowance is refilled by twice the number of connections.
       const fullLimits = new OwnerLimits(most)
       fullLimits.takeFrame('ann', burst, NOW)
       assert.equal(fullLimits.takeFrame('ann', 2 * connections, NOW + SECOND), 'pass')
       assert.equal(fullLimits.takeFrame('ann', 1, NOW + SECOND), 'refuse')
 
-      const connects = times(5 * connections + 1, () => fullLimits.takeConnect('ann', NOW))
-      assert.deepEqual(connects, [...Array(5 * connections).fill(true), false])
+      const connectResults = times(5 * connections + 1, () => fullLimits.takeConnect('ann', NOW))
+      assert.deepEqual(connectResults, [...Array(5 * connections).fill(true), false])
       assert.deepEqual(
         times(connections / 10 + 1, () => fullLimits.takeConnect('ann', NOW + SECOND)),
         [...Array(connections / 10).fill(true), false],
@@ -110,22 +110,22 @@ describe('an owner', () => {
   })
 
   test('may send until its deliveries or its bytes are used up, and again when they are back', () => {
-    const byCount = new OwnerLimits(100, 2500)
-    assert.equal(byCount.mayDeliver('ann', NOW), true)
-    byCount.chargeDeliveries('ann', 4999, 1, NOW)
-    assert.equal(byCount.mayDeliver('ann', NOW), true)
-    byCount.chargeDeliveries('ann', 1, 1, NOW)
-    assert.equal(byCount.mayDeliver('ann', NOW), false)
-    assert.equal(byCount.mayDeliver('bob', NOW), true)
-    assert.equal(byCount.mayDeliver('ann', NOW + 1), true)
+    const limitsByCount = new OwnerLimits(100, 2500)
+    assert.equal(limitsByCount.mayDeliver('ann', NOW), true)
+    limitsByCount.chargeDeliveries('ann', 4999, 1, NOW)
+    assert.equal(limitsByCount.mayDeliver('ann', NOW), true)
+    limitsByCount.chargeDeliveries('ann', 1, 1, NOW)
+    assert.equal(limitsByCount.mayDeliver('ann', NOW), false)
+    assert.equal(limitsByCount.mayDeliver('bob', NOW), true)
+    assert.equal(limitsByCount.mayDeliver('ann', NOW + 1), true)
 
-    const byBytes = new OwnerLimits(100, 1_000_000, 8)
-    byBytes.chargeDeliveries('ann', 16, 1024 * 1024 - 1, NOW)
-    assert.equal(byBytes.mayDeliver('ann', NOW), true)
-    byBytes.chargeDeliveries('ann', 1, 16 + 8 * 1024 * 1024, NOW)
-    assert.equal(byBytes.mayDeliver('ann', NOW), false)
-    assert.equal(byBytes.mayDeliver('ann', NOW + SECOND), false)
-    assert.equal(byBytes.mayDeliver('ann', NOW + SECOND + 1), true)
+    const limitsByBytes = new OwnerLimits(100, 1_000_000, 8)
+    limitsByBytes.chargeDeliveries('ann', 16, 1024 * 1024 - 1, NOW)
+    assert.equal(limitsByBytes.mayDeliver('ann', NOW), true)
+    limitsByBytes.chargeDeliveries('ann', 1, 16 + 8 * 1024 * 1024, NOW)
+    assert.equal(limitsByBytes.mayDeliver('ann', NOW), false)
+    assert.equal(limitsByBytes.mayDeliver('ann', NOW + SECOND), false)
+    assert.equal(limitsByBytes.mayDeliver('ann', NOW + SECOND + 1), true)
   })
 
   test('is not evicted among thousands while one of its buckets is not full', () => {
@@ -173,21 +173,21 @@ describe('a network', () => {
 })
 
 test('a socket that is replaced by a resumed connection keeps at most 64 KiB that were not read', () => {
-  const endings = [64 * 1024, 64 * 1024 + 1].map(bufferedAmount => {
-    const ended: string[] = []
+  const socketCalls = [64 * 1024, 64 * 1024 + 1].map(bufferedAmount => {
+    const calls: string[] = []
     const socket = {
       bufferedAmount,
-      close: () => ended.push('close'),
-      terminate: () => ended.push('terminate'),
+      close: () => calls.push('close'),
+      terminate: () => calls.push('terminate'),
     }
     const host = { deregister() {}, hold() {}, closed() {} }
     const log = new MessageLog('user', new MessageBudget())
     const claims = { agentId: 'user', keyId: 'key', scopes: null, expiresAt: NOW }
     const caller = { address: '', client: null }
     new AgentConnection('id', socket as unknown as HubSocket, claims, caller, NOW, host, log).handOver()
-    return ended
+    return calls
   })
-  assert.deepEqual(endings, [['close'], ['terminate']])
+  assert.deepEqual(socketCalls, [['close'], ['terminate']])
 })
 
 test('kept messages take at most 64 MiB in total and half of the free memory for one user, and release it when they are dropped', () => {
@@ -202,9 +202,9 @@ test('kept messages take at most 64 MiB in total and half of the free memory for
   assert.ok(budget.total <= MAX_NODE_BYTES / 2)
   const otherLogs = times(9, () => null).flatMap((_, at) => fillLogs(`user ${at}`))
   assert.ok(budget.total <= MAX_NODE_BYTES)
-  const newcomer = new MessageLog('newcomer', budget)
-  newcomer.add(new KeptMessage(frame, 'node:1'))
-  assert.equal(newcomer.floor, 0)
-  for (const log of [...firstLogs, ...otherLogs, newcomer]) log.clear()
+  const newcomerLog = new MessageLog('newcomer', budget)
+  newcomerLog.add(new KeptMessage(frame, 'node:1'))
+  assert.equal(newcomerLog.floor, 0)
+  for (const log of [...firstLogs, ...otherLogs, newcomerLog]) log.clear()
   assert.equal(budget.total, 0)
 })

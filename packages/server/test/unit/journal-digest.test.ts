@@ -21,13 +21,13 @@ function open(t: TestContext) {
   t.after(remove)
   return {
     folder,
-    /** Writes a file of its own, which is closed unless `isCut`. */
+    /** Writes these entries to a new file, and closes the file unless `isCut`. */
     async write(entries: readonly JournalEntry[], { at = NOON, instance = 'service', isCut = false } = {}) {
-      const before = await journalFiles(folder).catch((): string[] => [])
+      const existingFiles = await journalFiles(folder).catch((): string[] => [])
       const journal = await openJournal(folder, { clock: { now: () => at }, secrets, instance })
       await journal.append(entries)
       await journal.close()
-      const file = (await journalFiles(folder)).find(each => !before.includes(each))!
+      const file = (await journalFiles(folder)).find(each => !existingFiles.includes(each))!
       if (isCut) truncateSync(file, Buffer.byteLength(linesOf(file).slice(0, -2).join('')))
       return file
     },
@@ -37,7 +37,7 @@ function open(t: TestContext) {
   }
 }
 
-/** The digest of entries in one file, in this order. */
+/** The digest of a journal with one file, which has these entries in this order. */
 async function digestOf(t: TestContext, entries: readonly JournalEntry[]) {
   const { write, digest } = open(t)
   await write(entries)
@@ -208,12 +208,12 @@ test('a file of a needed day may not be missing, unless the operator accepts tha
   for (const day of [0, 1, 2]) files.push(await write([link(NOON)], { at: NOON + day * DAY }))
   const [, second, third] = files.map(file => basename(file))
   rmSync(files[1]!)
-  const missing = `${second} is missing, which ${third} lists`
+  const problem = `${second} is missing, which ${third} lists`
   for (const since of [0, FIRST_DAY + 2 * DAY - 1])
     await assert.rejects(digest({ since }), ({ message }: Error) =>
-      message.startsWith(`The journal is incomplete: ${missing}. Nothing was changed. Restore the original`),
+      message.startsWith(`The journal is incomplete: ${problem}. Nothing was changed. Restore the original`),
     )
-  assert.equal((await digest({ trust: { ...TRUST, unauthenticated: true } })).missing, missing)
+  assert.equal((await digest({ trust: { ...TRUST, unauthenticated: true } })).missing, problem)
   assert.equal((await digest({ since: FIRST_DAY + 2 * DAY })).missing, null)
   rmSync(files[0]!)
   assert.equal((await digest()).missing, null, 'the oldest days may be deleted')
@@ -226,21 +226,24 @@ test('a file that is shorter than a later one lists it is truncated', async t =>
   assert.equal((await digest()).missing, null)
   const lines = linesOf(first)
   writeFileSync(first, lines.slice(0, -2).join(''))
-  const [kept, had] = [Buffer.byteLength(lines.slice(0, -2).join('')), Buffer.byteLength(lines.join(''))]
+  const [bytesLeft, bytesBefore] = [
+    Buffer.byteLength(lines.slice(0, -2).join('')),
+    Buffer.byteLength(lines.join('')),
+  ]
   await assert.rejects(
     digest(),
     new RegExp(
-      `${basename(first)} is truncated: it has ${kept} bytes of complete lines, and had ${had} when ${basename(second)} was created`,
+      `${basename(first)} is truncated: it has ${bytesLeft} bytes of complete lines, and had ${bytesBefore} when ${basename(second)} was created`,
     ),
   )
 })
 
 test('files without MACs are skipped when they are older than what is needed', () => {
   const files = ['2030-01-01-a.ndjson', '2030-01-01-b.v2.ndjson', '2030-01-02-c.ndjson']
-  const needed = (since: number, unauthenticated = false) =>
+  const neededFiles = (since: number, unauthenticated = false) =>
     filesNeeded(files, since, { secrets, unauthenticated })
-  assert.deepEqual(needed(FIRST_DAY + DAY - 1), files)
-  assert.deepEqual(needed(FIRST_DAY + DAY), files.slice(1))
-  assert.deepEqual(needed(FIRST_DAY + 2 * DAY), files.slice(1, 2))
-  assert.deepEqual(needed(FIRST_DAY + 2 * DAY, true), files)
+  assert.deepEqual(neededFiles(FIRST_DAY + DAY - 1), files)
+  assert.deepEqual(neededFiles(FIRST_DAY + DAY), files.slice(1))
+  assert.deepEqual(neededFiles(FIRST_DAY + 2 * DAY), files.slice(1, 2))
+  assert.deepEqual(neededFiles(FIRST_DAY + 2 * DAY, true), files)
 })

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { instanceOf, parseEntry, toLedgerEntry } from '../../src/backup/journal-entry.ts'
 
-/** Values that a field must have, and values that it must not. */
+/** A field of an entry, with values that are valid and values that are not. */
 interface Field {
   right: unknown[]
   wrong: unknown[]
 }
 
 const TEXT: Field = { right: ['x'], wrong: ['', 1, null, undefined] }
-/** The last is the latest instant of Date. */
+/** The last valid value is the latest instant that a Date can have. */
 const INSTANT: Field = { right: [0, 8.64e15], wrong: [-1, 8.64e15 + 1, 1.5, '1', null, undefined] }
-const WHOLE: Field = { right: [-5, 0, 2 ** 53 - 1], wrong: [0.5, 2 ** 53, '1', null, undefined] }
+const INTEGER: Field = { right: [-5, 0, 2 ** 53 - 1], wrong: [0.5, 2 ** 53, '1', null, undefined] }
 const NETWORKS: Field = { right: [[], ['a', '']], wrong: [[1], ['a', null], 'a', {}, null, undefined] }
 
 const orNull = ({ right, wrong }: Field): Field => ({
@@ -35,7 +35,8 @@ const LEDGER_ENTRY = {
   cause: 'c',
   createdAt: 1,
 }
-const withoutEach = (whole: object) =>
+/** Copies of an object, each without one of its fields. */
+const copiesWithoutOneField = (whole: object) =>
   Object.keys(whole).map(name => ({ ...whole, [name]: undefined }) as unknown)
 const SECRET = { hash: 'h', created_at: 1 }
 const OTHER_FILE = { file: 'f', bytes: 1 }
@@ -72,7 +73,10 @@ const FIELDS: Record<string, Record<string, Field>> = {
   },
   app_secrets: {
     id: TEXT,
-    secrets: { right: [[], [SECRET]], wrong: [...withoutEach(SECRET).map(each => [each]), [1], {}, null] },
+    secrets: {
+      right: [[], [SECRET]],
+      wrong: [...copiesWithoutOneField(SECRET).map(each => [each]), [1], {}, null],
+    },
     removed_at: optional(INSTANT),
   },
   session: { id: TEXT, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
@@ -82,7 +86,7 @@ const FIELDS: Record<string, Record<string, Field>> = {
     entry: {
       right: [LEDGER_ENTRY, { ...LEDGER_ENTRY, appId: 'a', keyId: null, lineageId: 'l' }],
       wrong: [
-        ...withoutEach(LEDGER_ENTRY),
+        ...copiesWithoutOneField(LEDGER_ENTRY),
         { ...LEDGER_ENTRY, amount: 0.5 },
         { ...LEDGER_ENTRY, appId: '' },
         { ...LEDGER_ENTRY, description: null },
@@ -110,12 +114,12 @@ const parse = (entry: object) => parseEntry(JSON.stringify(entry))
 
 test('an entry is valid with any right value of each field, and with no wrong one', () => {
   for (const [type, fields] of Object.entries(FIELDS)) {
-    const all = { at: INSTANT, ...fields }
+    const allFields = { at: INSTANT, ...fields }
     const completeEntry = {
       type,
-      ...Object.fromEntries(Object.entries(all).map(([name, { right }]) => [name, right[0]])),
+      ...Object.fromEntries(Object.entries(allFields).map(([name, { right }]) => [name, right[0]])),
     }
-    for (const [name, { right, wrong }] of Object.entries(all)) {
+    for (const [name, { right, wrong }] of Object.entries(allFields)) {
       for (const value of right) {
         const entry = JSON.parse(JSON.stringify({ ...completeEntry, [name]: value }))
         assert.deepEqual(parse(entry), entry, `${type}.${name}: ${JSON.stringify(value)}`)
@@ -132,9 +136,9 @@ test('an entry is valid with any right value of each field, and with no wrong on
 
 test('the amounts of a charge are whole numbers of any sign', () => {
   for (const name of ['amount', 'balanceAfter']) {
-    for (const value of WHOLE.right)
+    for (const value of INTEGER.right)
       assert.ok(!('problem' in parse({ type: 'ledger', at: 0, entry: { ...LEDGER_ENTRY, [name]: value } })))
-    for (const value of WHOLE.wrong)
+    for (const value of INTEGER.wrong)
       assert.ok('problem' in parse({ type: 'ledger', at: 0, entry: { ...LEDGER_ENTRY, [name]: value } }))
   }
 })

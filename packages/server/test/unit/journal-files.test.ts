@@ -30,7 +30,7 @@ async function read(files: readonly string[], trust: Partial<Trust> = {}): Promi
   return entries
 }
 
-/** A file with these texts as lines, each with the MAC that the journal would give it. */
+/** Writes a file with these texts as lines, each with the MAC that the journal would give it. */
 function writeSigned(path: string, texts: readonly string[]): void {
   let mac = ''
   const lines = texts.map(text => {
@@ -66,14 +66,14 @@ test('a journal with files gets another one at the first entry, and one for each
   const { folder, clock, journal } = open(t)
   await (await journal()).close()
   const [first] = namesIn(folder)
-  const journalAgain = await journal()
-  await journalAgain.append([])
+  const reopenedJournal = await journal()
+  await reopenedJournal.append([])
   assert.deepEqual(namesIn(folder), [first])
-  await journalAgain.append([link('a')])
+  await reopenedJournal.append([link('a')])
   const second = namesIn(folder).find(name => name !== first)!
   clock.at += DAY
-  await journalAgain.append([link('b')])
-  await journalAgain.append([link('c')])
+  await reopenedJournal.append([link('b')])
+  await reopenedJournal.append([link('c')])
   const third = namesIn(folder).find(name => name !== first && name !== second)!
   assert.match(third, /^2030-01-02-/)
   assert.deepEqual((await read([join(folder, second)])).at(-1), { type: 'closed', at: NOON + DAY })
@@ -87,7 +87,7 @@ test('a journal with files gets another one at the first entry, and one for each
     beside: [first!, second].sort().map(bytesOf),
   })
   assert.deepEqual(entries, [link('b'), link('c')])
-  await journalAgain.close()
+  await reopenedJournal.close()
 })
 
 test('a file lists the 64 newest others with the length of their complete lines', async t => {
@@ -100,10 +100,10 @@ test('a file lists the 64 newest others with the length of their complete lines'
   const openedJournal = await journal()
   await openedJournal.append([link('a')])
   await openedJournal.close()
-  const newest = namesIn(folder).find(name =>
+  const newestName = namesIn(folder).find(name =>
     readFileSync(join(folder, name), 'utf8').includes('magic_link'),
   )!
-  const [opening] = await read([join(folder, newest)])
+  const [opening] = await read([join(folder, newestName)])
   assert.ok(opening?.type === 'opened' && opening.beside)
   assert.deepEqual(
     opening.beside.slice(0, -1).map(({ file, bytes }) => [file, bytes]),
@@ -119,13 +119,13 @@ test('entries are read with the offset of the next line, and an incomplete last 
   await openedJournal.append([link('ä')])
   const file = join(folder, namesIn(folder)[0]!)
   appendFileSync(file, 'incomplete')
-  const ends: number[] = []
+  const lineEnds: number[] = []
   for await (const line of readJournalLines([file], { secrets, unauthenticated: false })) {
     assert.equal(line.file, file)
-    ends.push(line.nextOffset)
+    lineEnds.push(line.nextOffset)
   }
   const [a, b] = linesOf(file).map(line => Buffer.byteLength(line))
-  assert.deepEqual(ends, [a, a! + b!])
+  assert.deepEqual(lineEnds, [a, a! + b!])
   await openedJournal.close()
 })
 

@@ -15,12 +15,12 @@ const AUDIENCE = `${ISSUER}/hub`
 const KID = '0198f0aa-0000-7000-8000-000000000001'
 const EXPECTED = { typ: 'agent_ws', audience: AUDIENCE } as const
 
-const pair = keyPairOf(Buffer.alloc(32, 1))
-const attacker = keyPairOf(Buffer.alloc(32, 2))
+const keyPair = keyPairOf(Buffer.alloc(32, 1))
+const attackerKeyPair = keyPairOf(Buffer.alloc(32, 2))
 const jwk: PublicJwk = {
   kty: 'OKP',
   crv: 'Ed25519',
-  x: pair.publicKey.toString('base64url'),
+  x: keyPair.publicKey.toString('base64url'),
   kid: KID,
   alg: 'EdDSA',
   use: 'sig',
@@ -28,7 +28,7 @@ const jwk: PublicJwk = {
 const clock = createTestClock()
 const now = () => Math.floor(clock.now() / 1000)
 
-const signingKey = { kid: KID, alg: 'EdDSA', secretKey: pair.secretKey } as const
+const signingKey = { kid: KID, alg: 'EdDSA', secretKey: keyPair.secretKey } as const
 
 /** Signing keys with a single fixed key, so that these tests are about tokens only. */
 const signingKeys: SigningKeys = {
@@ -54,15 +54,15 @@ async function verifyOnBothNodes(token: string, expected: Parameters<Jwt['verify
 }
 
 function claims(change: Record<string, unknown> = {}): Record<string, unknown> {
-  const issued = now()
+  const issuedAt = now()
   return {
     type: 'agent_ws',
     iss: ISSUER,
     aud: AUDIENCE,
     sub: 'owner',
-    iat: issued,
-    nbf: issued,
-    exp: issued + 900,
+    iat: issuedAt,
+    nbf: issuedAt,
+    exp: issuedAt + 900,
     jti: 'one',
     ...change,
   }
@@ -72,7 +72,7 @@ const encode = (text: string) => Buffer.from(text).toString('base64url')
 const OUR_HEADER = { alg: 'EdDSA', typ: 'agent_ws', kid: KID }
 
 /** A token with any content, signed with the service's key. */
-function forge(header: string | object, payload: string | object, secretKey = pair.secretKey): string {
+function forge(header: string | object, payload: string | object, secretKey = keyPair.secretKey): string {
   const text = (part: string | object) => encode(typeof part === 'string' ? part : JSON.stringify(part))
   const input = `${text(header)}.${text(payload)}`
   return `${input}.${sign(Buffer.from(input), secretKey).toString('base64url')}`
@@ -110,7 +110,7 @@ describe('signing', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 600 }), bytes => {
         const message = Buffer.from(bytes)
-        assert.deepEqual(sign(message, pair.secretKey), signWithNode(message, pair.secretKey))
+        assert.deepEqual(sign(message, keyPair.secretKey), signWithNode(message, keyPair.secretKey))
       }),
     )
   })
@@ -133,8 +133,8 @@ describe('signing', () => {
     cache[path] = loaded
     const { secretKey } = withoutSodium.keyPairOf(Buffer.alloc(32, 1))
     const message = randomBytes(100)
-    assert.deepEqual(withoutSodium.sign(message, secretKey), sign(message, pair.secretKey))
-    assert.equal(withoutSodium.verify(message, sign(message, pair.secretKey), secretKey), true)
+    assert.deepEqual(withoutSodium.sign(message, secretKey), sign(message, keyPair.secretKey))
+    assert.equal(withoutSodium.verify(message, sign(message, keyPair.secretKey), secretKey), true)
   })
 
   test('a signature is valid for one message, one key and one encoding', () => {
@@ -192,7 +192,7 @@ describe('algorithms and keys', () => {
       pem.trim(),
       JSON.stringify(jwk),
       jwk.x,
-      pair.publicKey,
+      keyPair.publicKey,
       key.export({ type: 'spki', format: 'der' }),
     ]
     for (const [alg, hash] of [
@@ -215,14 +215,14 @@ describe('algorithms and keys', () => {
   })
 
   test('JWT-03: a key embedded in the token is never used', async () => {
-    const x = attacker.publicKey.toString('base64url')
+    const x = attackerKeyPair.publicKey.toString('base64url')
     for (const extra of [
       { jwk: { kty: 'OKP', crv: 'Ed25519', x } },
       { jku: 'https://attacker.test/jwks.json' },
       { x5u: 'https://attacker.test/cert.pem' },
       { x5c: ['MIIB'] },
     ]) {
-      await assertRefused(forge({ ...OUR_HEADER, ...extra }, claims(), attacker.secretKey))
+      await assertRefused(forge({ ...OUR_HEADER, ...extra }, claims(), attackerKeyPair.secretKey))
       await assertRefused(forge({ ...OUR_HEADER, ...extra }, claims()))
     }
   })
@@ -245,7 +245,7 @@ describe('algorithms and keys', () => {
   })
 
   test('a signature of another key under a known key id is refused', () =>
-    assertRefused(forge(OUR_HEADER, claims(), attacker.secretKey)))
+    assertRefused(forge(OUR_HEADER, claims(), attackerKeyPair.secretKey)))
 
   test('crit, b64 and zip are refused', async () => {
     for (const extra of [{ crit: [] }, { crit: ['b64'], b64: false }, { zip: 'DEF' }]) {
@@ -308,33 +308,33 @@ describe('times', () => {
   })
 
   test('a token from a clock up to 5 seconds ahead is accepted', async () => {
-    const at = (ahead: number) =>
+    const tokenFromClockAhead = (ahead: number) =>
       forge(OUR_HEADER, claims({ iat: now() + ahead, nbf: now() + ahead, exp: now() + 900 }))
-    assert.ok(await verifyOnBothNodes(at(5)))
-    await assertRefused(at(6))
+    assert.ok(await verifyOnBothNodes(tokenFromClockAhead(5)))
+    await assertRefused(tokenFromClockAhead(6))
     await assertRefused(forge(OUR_HEADER, claims({ nbf: now() + 6 })))
     await assertRefused(forge(OUR_HEADER, claims({ iat: now() + 6 })))
   })
 
   test('JWT-08: exp must be a whole number of seconds, within the maximum lifetime', async () => {
-    const issued = now()
+    const issuedAt = now()
     const invalidExpiries = [
-      String(issued + 900),
-      issued + 900.5,
+      String(issuedAt + 900),
+      issuedAt + 900.5,
       -1,
       0,
-      issued - 10,
-      issued,
-      issued + 315_360_000,
+      issuedAt - 10,
+      issuedAt,
+      issuedAt + 315_360_000,
       Number.MAX_SAFE_INTEGER,
       null,
       true,
-      [issued + 900],
+      [issuedAt + 900],
     ]
     for (const exp of invalidExpiries)
       await assertRefused(forge(OUR_HEADER, claims({ exp })), JSON.stringify(exp))
-    const raw = JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e400')
-    await assertRefused(forge(OUR_HEADER, raw), '1e400')
+    const payloadWithHugeExp = JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e400')
+    await assertRefused(forge(OUR_HEADER, payloadWithHugeExp), '1e400')
   })
 
   test('a token lives a day at most, and its times may be as early as 1970', async () => {
@@ -363,16 +363,17 @@ describe('canonical encoding', () => {
   test('padding, white space, other alphabets and non-zero spare bits are refused', async () => {
     const token = jwt.sign('agent_ws', claims())
     const [header, payload, signature] = token.split('.') as [string, string, string]
-    const last = signature.at(-1)!
+    const lastCharacter = signature.at(-1)!
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     // 64 bytes are 86 characters; the last carries 4 spare bits.
-    const sameBytes = [...alphabet].filter(
+    const equivalentCharacters = [...alphabet].filter(
       c =>
-        c !== last &&
+        c !== lastCharacter &&
         Buffer.from(signature.slice(0, -1) + c, 'base64url').equals(Buffer.from(signature, 'base64url')),
     )
-    assert.ok(sameBytes.length > 0)
-    for (const c of sameBytes) await assertRefused(`${header}.${payload}.${signature.slice(0, -1)}${c}`)
+    assert.ok(equivalentCharacters.length > 0)
+    for (const c of equivalentCharacters)
+      await assertRefused(`${header}.${payload}.${signature.slice(0, -1)}${c}`)
     for (const other of [
       ` ${token}`,
       `${token}\n`,
@@ -402,9 +403,9 @@ describe('canonical encoding', () => {
     const change = fc.tuple(fc.nat(token.length - 1), fc.string({ maxLength: 3 }), fc.nat(2))
     await fc.assert(
       fc.asyncProperty(change, async ([at, text, cut]) => {
-        const mutated = token.slice(0, at) + text + token.slice(at + cut)
-        const accepted = (await verifyOnBothNodes(mutated)) !== null
-        assert.ok(!accepted || mutated === token)
+        const alteredToken = token.slice(0, at) + text + token.slice(at + cut)
+        const isAccepted = (await verifyOnBothNodes(alteredToken)) !== null
+        assert.ok(!isAccepted || alteredToken === token)
       }),
       { numRuns: 300 },
     )

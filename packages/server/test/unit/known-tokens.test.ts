@@ -15,9 +15,9 @@ const newToken = (payloadBytes = 400) => `${part(60)}.${part(payloadBytes)}.${pa
 const EXPECTED = { typ: 'agent_ws', audience: 'hub' } as const
 
 function agentClaims(clock: TestClock) {
-  const issued = Math.floor(clock.now() / 1000)
+  const issuedAt = Math.floor(clock.now() / 1000)
   const subject = { type: 'agent_ws', iss: 'https://keyway.test', aud: 'hub', sub: 'owner', jti: 'one' }
-  return { ...subject, iat: issued, exp: issued + 900 }
+  return { ...subject, iat: issuedAt, exp: issuedAt + 900 }
 }
 
 test('only an added token is known, and not one with a changed character', () => {
@@ -27,7 +27,7 @@ test('only an added token is known, and not one with a changed character', () =>
   knownTokens.add(token)
   assert.equal(knownTokens.has(token), true)
   for (let at = 0; at < token.length; at++) {
-    // The next character, and one with the same low byte.
+    // Replaces the character by the next one, and by one with the same low byte.
     for (const change of [1, 0x100]) {
       const changedCharacter = String.fromCharCode(token.charCodeAt(at) + change)
       assert.equal(knownTokens.has(token.slice(0, at) + changedCharacter + token.slice(at + 1)), false)
@@ -45,20 +45,20 @@ test('with more tokens than capacity the newest is known, and no other token is 
     knownTokens.add(token)
     assert.equal(knownTokens.has(token), true)
   }
-  const stillKnown = addedTokens.filter(token => knownTokens.has(token)).length
-  assert.ok(stillKnown > 7000 && stillKnown <= 8192, `${stillKnown} kept`)
+  const knownCount = addedTokens.filter(token => knownTokens.has(token)).length
+  assert.ok(knownCount > 7000 && knownCount <= 8192, `${knownCount} kept`)
 })
 
 test('a token longer than a slot is not stored, and overwrites no other', () => {
   const knownTokens = new KnownTokens()
   const tokens = Array.from({ length: 200 }, () => newToken(10))
   for (const token of tokens) knownTokens.add(token)
-  const stillKnown = tokens.filter(token => knownTokens.has(token))
+  const tokensKnownBefore = tokens.filter(token => knownTokens.has(token))
   const oversizedToken = newToken(2000)
   knownTokens.add(oversizedToken)
   assert.equal(knownTokens.has(oversizedToken), false)
   assert.deepEqual(
-    stillKnown.filter(token => !knownTokens.has(token)),
+    tokensKnownBefore.filter(token => !knownTokens.has(token)),
     [],
   )
 })
@@ -83,10 +83,10 @@ test('a known token is dropped at its expiry and when its signing key is removed
   assert.ok(await jwt.verify(token, EXPECTED))
   assert.equal(await jwt.verify(token, { ...EXPECTED, audience: 'another' }), null)
   assert.equal(await jwt.verify(token, { ...EXPECTED, typ: 'at+jwt' }), null)
-  const opened = key
+  const removedKey = key
   key = null
   assert.equal(await jwt.verify(token, EXPECTED), null)
-  key = opened
+  key = removedKey
   assert.ok(await jwt.verify(token, EXPECTED))
   clock.advance(900_000)
   assert.equal(await jwt.verify(token, EXPECTED), null)

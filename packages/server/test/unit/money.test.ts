@@ -29,7 +29,7 @@ test('an amount is a positive decimal with at most 6 places', () => {
   assert.equal(parseAmount('2'), 2_000_000)
   assert.equal(parseAmount('0.1'), 100_000)
   assert.equal(parseAmount('1000000'), MAX_AMOUNT)
-  const refused = [
+  const refusedTexts = [
     '',
     '0',
     '0.00',
@@ -45,7 +45,7 @@ test('an amount is a positive decimal with at most 6 places', () => {
     '1.0000001',
     '0x1',
   ]
-  for (const text of [...refused, '1000000.000001', '9999999', 'NaN', 'Infinity', '\u0661', '1\n']) {
+  for (const text of [...refusedTexts, '1000000.000001', '9999999', 'NaN', 'Infinity', '\u0661', '1\n']) {
     assert.equal(parseAmount(text), null, JSON.stringify(text))
   }
 })

@@ -36,9 +36,9 @@ test('an address has one canonical spelling', () => {
 test('the canonical spelling of an address is its own canonical spelling', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), text => {
-      const once = canonicalAddress(text)
-      assert.ok(once)
-      assert.equal(canonicalAddress(once), once)
+      const canonical = canonicalAddress(text)
+      assert.ok(canonical)
+      assert.equal(canonicalAddress(canonical), canonical)
     }),
   )
 })

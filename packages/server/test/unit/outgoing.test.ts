@@ -14,7 +14,7 @@ test('only public addresses may be called, and those that the operator listed', 
   const { isPublic, isListed } = createAddressRule(['10.1.0.0/16'])
   for (const address of ['8.8.8.8', '1.1.1.1', '2606:4700:4700::1111', '::ffff:8.8.8.8'])
     assert.equal(isPublic(address), true, address)
-  const nonPublic = [
+  const nonPublicAddresses = [
     '0.0.0.0',
     '10.1.2.3',
     '100.64.0.1',
@@ -37,7 +37,7 @@ test('only public addresses may be called, and those that the operator listed', 
     'ff02::1',
     'no address',
   ]
-  for (const address of nonPublic) assert.equal(isPublic(address), false, address)
+  for (const address of nonPublicAddresses) assert.equal(isPublic(address), false, address)
   assert.equal(isListed('10.1.2.3'), true)
   assert.equal(isListed('10.2.2.3'), false)
 })
@@ -61,7 +61,7 @@ test('what may not be called is not called: other schemes, credentials, private 
   const { url, calls } = await serve(t, (_request, response) => void response.end())
   const call = createOutgoing([])
   const port = new URL(url).port
-  const refused = [
+  const refusedUrls = [
     url,
     `http://localhost:${port}/`,
     `https://127.0.0.1:${port}/`,
@@ -73,9 +73,9 @@ test('what may not be called is not called: other schemes, credentials, private 
     'ftp://localhost/',
     'not a url',
   ]
-  for (const each of refused) await assert.rejects(call(each), OutgoingError, each)
-  const withListedNetworks = createOutgoing(LOCAL_NETWORKS)
-  await assert.rejects(withListedNetworks('http://user:secret@localhost/'), OutgoingError)
+  for (const each of refusedUrls) await assert.rejects(call(each), OutgoingError, each)
+  const callListedNetworks = createOutgoing(LOCAL_NETWORKS)
+  await assert.rejects(callListedNetworks('http://user:secret@localhost/'), OutgoingError)
   assert.equal(calls(), 0)
 })
 

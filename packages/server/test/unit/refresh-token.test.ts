@@ -17,10 +17,10 @@ const secret = randomBytes(32)
 test('a refresh token contains its session and counter, and a MAC under the session’s secret', () => {
   fc.assert(
     fc.property(fc.uuid(), fc.integer({ min: 0, max: 2 ** 48 - 1 }), (sessionId, counter) => {
-      const claimed = parseRefreshToken(refreshToken(sessionId, counter, secret))
-      assert.equal(claimed?.sessionId, sessionId)
-      assert.equal(claimed?.counter, counter)
-      assert.equal(claimed?.provenBy(secret), true)
+      const parsedToken = parseRefreshToken(refreshToken(sessionId, counter, secret))
+      assert.equal(parsedToken?.sessionId, sessionId)
+      assert.equal(parsedToken?.counter, counter)
+      assert.equal(parsedToken?.provenBy(secret), true)
     }),
   )
 })
@@ -45,8 +45,8 @@ test('a token with a changed character is malformed or fails verification', () =
   fc.assert(
     fc.property(anyChange, change => {
       fc.pre(token[change.at] !== change.with)
-      const changed = token.slice(0, change.at) + change.with + token.slice(change.at + 1)
-      assert.notEqual(parseRefreshToken(changed)?.provenBy(secret) ?? false, true)
+      const changedToken = token.slice(0, change.at) + change.with + token.slice(change.at + 1)
+      assert.notEqual(parseRefreshToken(changedToken)?.provenBy(secret) ?? false, true)
     }),
   )
 })
@@ -76,10 +76,10 @@ test('page cookies and refresh tokens are not interchangeable', () => {
   assert.equal(parseRefreshToken(cookie), null)
   assert.equal(parsePageCookie(token), null)
   assert.equal(parseRefreshToken(`svr_${cookie.slice(4)}`), null)
-  // Nor is the MAC of one kind valid in the format of the other.
+  // The MAC of a page cookie is not valid in a refresh token either.
   const cookieMac = Buffer.from(cookie.slice(4), 'base64url').subarray(16)
-  const head = Buffer.from(token.slice(4), 'base64url').subarray(0, 22)
-  const forged = parseRefreshToken(`svr_${Buffer.concat([head, cookieMac]).toString('base64url')}`)
+  const tokenHead = Buffer.from(token.slice(4), 'base64url').subarray(0, 22)
+  const forged = parseRefreshToken(`svr_${Buffer.concat([tokenHead, cookieMac]).toString('base64url')}`)
   assert.equal(forged?.provenBy(secret), false)
 })
 

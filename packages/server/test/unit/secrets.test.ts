@@ -61,33 +61,36 @@ describe('a sealed value', () => {
   })
 
   test('opens if it was sealed by earlier versions', () => {
-    const sealedEarlier = '9877b20c.Bi01aSwpWFcsKBuAQ-z72BONIDVEri_PmlqxBOR2XfF3'
-    assert.deepEqual(secrets.open('mail', sealedEarlier, 'row-1'), HELLO)
+    const valueSealedEarlier = '9877b20c.Bi01aSwpWFcsKBuAQ-z72BONIDVEri_PmlqxBOR2XfF3'
+    assert.deepEqual(secrets.open('mail', valueSealedEarlier, 'row-1'), HELLO)
   })
 })
 
 describe('several secrets', () => {
-  const newAndOld = createSecrets([NEW_SECRET, OLD_SECRET])
-  const [onlyOld, onlyNew] = [createSecrets([OLD_SECRET]), createSecrets([NEW_SECRET])]
+  const newAndOldSecrets = createSecrets([NEW_SECRET, OLD_SECRET])
+  const [oldSecretOnly, newSecretOnly] = [createSecrets([OLD_SECRET]), createSecrets([NEW_SECRET])]
 
   test('all open values, and the first one seals', () => {
-    assert.deepEqual(newAndOld.open('mail', onlyOld.seal('mail', HELLO, 'x'), 'x'), HELLO)
-    assert.deepEqual(onlyNew.open('mail', newAndOld.seal('mail', HELLO, 'x'), 'x'), HELLO)
+    assert.deepEqual(newAndOldSecrets.open('mail', oldSecretOnly.seal('mail', HELLO, 'x'), 'x'), HELLO)
+    assert.deepEqual(newSecretOnly.open('mail', newAndOldSecrets.seal('mail', HELLO, 'x'), 'x'), HELLO)
   })
 
   test('identify values that the first one did not seal', () => {
-    assert.equal(newAndOld.isCurrent(newAndOld.seal('mail', HELLO, 'x')), true)
-    assert.equal(newAndOld.isCurrent(onlyOld.seal('mail', HELLO, 'x')), false)
-    assert.equal(newAndOld.isCurrent(`${onlyOld.fingerprint}.x${newAndOld.fingerprint}.`), false)
+    assert.equal(newAndOldSecrets.isCurrent(newAndOldSecrets.seal('mail', HELLO, 'x')), true)
+    assert.equal(newAndOldSecrets.isCurrent(oldSecretOnly.seal('mail', HELLO, 'x')), false)
+    assert.equal(
+      newAndOldSecrets.isCurrent(`${oldSecretOnly.fingerprint}.x${newAndOldSecrets.fingerprint}.`),
+      false,
+    )
   })
 
   test('have ids that are stable across versions', () => {
-    assert.equal(onlyOld.fingerprint, '9877b20c')
-    assert.deepEqual(newAndOld.ids, [onlyNew.fingerprint, onlyOld.fingerprint])
+    assert.equal(oldSecretOnly.fingerprint, '9877b20c')
+    assert.deepEqual(newAndOldSecrets.ids, [newSecretOnly.fingerprint, oldSecretOnly.fingerprint])
   })
 
   test('are listed without the missing one in the error', () => {
-    const { message } = refusal(() => onlyNew.open('mail', onlyOld.seal('mail', HELLO, 'x'), 'x'))
+    const { message } = refusal(() => newSecretOnly.open('mail', oldSecretOnly.seal('mail', HELLO, 'x'), 'x'))
     assert.match(message, /9877b20c, which is not in KEYWAY_SECRET/)
   })
 
@@ -97,32 +100,32 @@ describe('several secrets', () => {
 })
 
 test('a derived key is one block of HKDF-Expand for its context, under any listed secret', () => {
-  const newAndOld = createSecrets([NEW_SECRET, OLD_SECRET])
-  const oldOnly = createSecrets([OLD_SECRET])
+  const newAndOldSecrets = createSecrets([NEW_SECRET, OLD_SECRET])
+  const oldSecretOnly = createSecrets([OLD_SECRET])
   const context = Buffer.from('a context')
   const subKey = Buffer.from(hkdfSync('sha256', OLD_SECRET, 'keyway', 'event', 32))
   const expected = createHmac('sha256', subKey)
     .update(Buffer.concat([context, Buffer.from([1])]))
     .digest()
-  assert.deepEqual(oldOnly.deriveKey('event', context), expected)
-  assert.deepEqual(newAndOld.deriveKey('event', context, oldOnly.fingerprint), expected)
-  assert.notDeepEqual(newAndOld.deriveKey('event', context), expected)
-  assert.equal(newAndOld.deriveKey('event', context, '00000000'), null)
+  assert.deepEqual(oldSecretOnly.deriveKey('event', context), expected)
+  assert.deepEqual(newAndOldSecrets.deriveKey('event', context, oldSecretOnly.fingerprint), expected)
+  assert.notDeepEqual(newAndOldSecrets.deriveKey('event', context), expected)
+  assert.equal(newAndOldSecrets.deriveKey('event', context, '00000000'), null)
 })
 
 describe('a MAC', () => {
-  const newAndOld = createSecrets([NEW_SECRET, OLD_SECRET])
-  const oldOnly = createSecrets([OLD_SECRET])
+  const newAndOldSecrets = createSecrets([NEW_SECRET, OLD_SECRET])
+  const oldSecretOnly = createSecrets([OLD_SECRET])
 
   test('is valid only for its message and purpose, under any listed secret', () => {
-    const mac = oldOnly.mac('login-code', '123')
+    const mac = oldSecretOnly.mac('login-code', '123')
     assert.equal(mac, '9877b20c.NmhwyZN97JkAGUENUKXTR0XXcSNCxGk9yTjIcFXFoYs')
-    assert.equal(newAndOld.verifyMac('login-code', '123', mac), true)
-    assert.equal(newAndOld.verifyMac('login-code', '124', mac), false)
-    assert.equal(newAndOld.verifyMac('cursor', '123', mac), false)
+    assert.equal(newAndOldSecrets.verifyMac('login-code', '123', mac), true)
+    assert.equal(newAndOldSecrets.verifyMac('login-code', '124', mac), false)
+    assert.equal(newAndOldSecrets.verifyMac('cursor', '123', mac), false)
     assert.equal(createSecrets([NEW_SECRET]).verifyMac('login-code', '123', mac), false)
     for (const part of ['', '9877b20c', '9877b20c.', mac.slice(0, -1), `${mac}A`])
-      assert.equal(newAndOld.verifyMac('login-code', '123', part), false, part)
+      assert.equal(newAndOldSecrets.verifyMac('login-code', '123', part), false, part)
   })
 })
 
