@@ -74,8 +74,8 @@ async function compareStarts(): Promise<void> {
 
 async function compareMemory(): Promise<void> {
   // Memory is measured first, before freed memory of earlier work could be reused.
-  for (const version of Object.values(versions)) await connects(version, 300)
-  const memory = { now: await idleKilobytes(versions.now), before: await idleKilobytes(versions.before) }
+  for (const version of Object.values(versions)) await measureConnects(version, 300)
+  const memory = { now: await measureIdleKilobytes(versions.now), before: await measureIdleKilobytes(versions.before) }
   compare('KB of an idle connection', [[memory.now, memory.before]], { most: 1.05 })
 }
 
@@ -102,18 +102,18 @@ async function compareExchanges(): Promise<void> {
 }
 
 async function compareConnects(): Promise<void> {
-  const connected = await alternate(version => connects(version, CONNECTS_PER_ROUND))
+  const rounds = await alternate(version => measureConnects(version, CONNECTS_PER_ROUND))
   // Means instead of medians: a full garbage collection falls into some rounds of either version, and must count.
   const meanOf = (cost: (run: { perSecond: number; cpu: number }) => number): [number, number] => [
-    mean(connected.map(r => cost(r.now))),
-    mean(connected.map(r => cost(r.before))),
+    mean(rounds.map(r => cost(r.now))),
+    mean(rounds.map(r => cost(r.before))),
   ]
   compare('µs of a connect, mean of all rounds', [meanOf(run => 1e6 / run.perSecond)], { most: 1.03 })
   compare('CPU µs of a connect, mean of all rounds', [meanOf(run => run.cpu)], { most: 1.03 })
 }
 
 async function compareFanOuts(): Promise<void> {
-  const rounds = await alternate(fanOuts)
+  const rounds = await alternate(measureFanOuts)
   compare(
     `ms of a message to ${RECEIVERS}`,
     rounds.map(r => [r.now.milliseconds, r.before.milliseconds]),
@@ -157,9 +157,9 @@ async function alternate<T>(
   const rounds: Record<'now' | 'before', T>[] = []
   for (let round = 0; round < count; round++) {
     const names = round % 2 === 0 ? (['now', 'before'] as const) : (['before', 'now'] as const)
-    const measured = {} as Record<'now' | 'before', T>
-    for (const name of names) measured[name] = await measure(versions[name], round)
-    rounds.push(measured)
+    const results = {} as Record<'now' | 'before', T>
+    for (const name of names) results[name] = await measure(versions[name], round)
+    rounds.push(results)
   }
   return rounds
 }
@@ -193,17 +193,17 @@ function exchange(load: Load, { port, pid }: RunningProcess, durationMs: number)
   )
 }
 
-async function connects({ sqlite: { port, pid }, tokens }: Version, count: number) {
-  const before = cpuSeconds(pid)
+async function measureConnects({ sqlite: { port, pid }, tokens }: Version, count: number) {
+  const cpuBefore = cpuSeconds(pid)
   const { seconds } = await agents.run({ do: 'connect', port, tokens, count, atOnce: 64 })
-  const cpu = ((cpuSeconds(pid) - before) * 1e6) / count
+  const cpu = ((cpuSeconds(pid) - cpuBefore) * 1e6) / count
   await agents.run({ do: 'disconnect' })
   await wait(300)
   return { perSecond: count / seconds, cpu }
 }
 
 /** Uses tokens of another owner in each round, since the sends of one owner are rate-limited. */
-async function fanOuts({ sqlite: { port, pid }, tokens }: Version, round: number) {
+async function measureFanOuts({ sqlite: { port, pid }, tokens }: Version, round: number) {
   await agents.run({
     do: 'connect',
     port,
@@ -211,26 +211,26 @@ async function fanOuts({ sqlite: { port, pid }, tokens }: Version, round: number
     count: RECEIVERS + 1,
     atOnce: 64,
   })
-  const before = cpuSeconds(pid)
+  const cpuBefore = cpuSeconds(pid)
   let seconds = 0
   for (let n = 0; n < FAN_OUTS_PER_ROUND; n++) {
     const frame = JSON.stringify({ type: 'send', id: `fan-${n}`, to: 'all', data: `message ${n}` })
     seconds += (await agents.run({ do: 'fan-out', frame, answer: `message ${n}`, receivers: RECEIVERS }))
       .seconds
   }
-  const cpu = cpuSeconds(pid) - before
+  const cpu = cpuSeconds(pid) - cpuBefore
   await agents.run({ do: 'disconnect' })
   await wait(300)
   return { milliseconds: (seconds * 1000) / FAN_OUTS_PER_ROUND, cpu: (cpu * 1000) / FAN_OUTS_PER_ROUND }
 }
 
-async function idleKilobytes(version: Version): Promise<number> {
+async function measureIdleKilobytes(version: Version): Promise<number> {
   const { port, pid } = version.sqlite
   await wait(SETTLE_MS)
-  const empty = residentBytes(pid)
+  const bytesBefore = residentBytes(pid)
   await agents.run({ do: 'connect', port, tokens: version.tokens, count: IDLE_CONNECTIONS, atOnce: 64 })
   await wait(SETTLE_MS)
-  const kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE_CONNECTIONS
+  const kilobytes = (residentBytes(pid) - bytesBefore) / 1024 / IDLE_CONNECTIONS
   await agents.run({ do: 'disconnect' })
   return kilobytes
 }

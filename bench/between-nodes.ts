@@ -36,12 +36,12 @@ for (const [carrier, url] of [
 ] as const) {
   if (url === undefined) continue
   for (const onAllNodes of [false, true]) {
-    const measured: Measured[] = []
+    const measurements: Measurement[] = []
     for (const count of NODE_COUNTS.slice(onAllNodes ? 1 : 0))
-      measured.push(await measure(count, url, onAllNodes))
+      measurements.push(await measure(count, url, onAllNodes))
     const owner = onAllNodes ? 'on all nodes' : 'on two nodes'
-    for (const each of measured) rows.push({ carrier, owner, ...toRow(each) })
-    targets.push(...toTargets(`${carrier}, owner ${owner}`, measured))
+    for (const each of measurements) rows.push({ carrier, owner, ...toRow(each) })
+    targets.push(...toTargets(`${carrier}, owner ${owner}`, measurements))
   }
 }
 await redis?.kill()
@@ -52,7 +52,7 @@ interface NodeLoad {
   cpuPercent: number
 }
 
-interface Measured {
+interface Measurement {
   count: number
   acknowledged: number
   sender: NodeLoad
@@ -61,7 +61,7 @@ interface Measured {
   others: NodeLoad
 }
 
-async function measure(count: number, eventsUrl: string | null, onAllNodes: boolean): Promise<Measured> {
+async function measure(count: number, eventsUrl: string | null, onAllNodes: boolean): Promise<Measurement> {
   const settings = {
     ...database.settings,
     KEYWAY_PUBLIC_URL: 'http://localhost:9',
@@ -74,32 +74,32 @@ async function measure(count: number, eventsUrl: string | null, onAllNodes: bool
       const port = await freePort()
       nodes.push({ ...(await startKeyway({ ...settings, KEYWAY_PORT: String(port) })), port })
     }
-    return await send(nodes, onAllNodes)
+    return await measureMessages(nodes, onAllNodes)
   } finally {
     await Promise.all(nodes.map(node => node[Symbol.asyncDispose]()))
   }
 }
 
-async function send(nodes: readonly RunningProcess[], onAllNodes: boolean): Promise<Measured> {
-  const [first, second, ...rest] = nodes as [RunningProcess, RunningProcess, ...RunningProcess[]]
+async function measureMessages(nodes: readonly RunningProcess[], onAllNodes: boolean): Promise<Measurement> {
+  const [senderNode, receiverNode, ...otherNodes] = nodes as [RunningProcess, RunningProcess, ...RunningProcess[]]
   // The keys of the filled database from 0 to 9 belong to one user, so that all these agents have one owner.
-  const receiver = await connect(second, benchKey(0))
+  const receiver = await connect(receiverNode, benchKey(0))
   const otherAgents: Agent[] = []
-  for (const node of onAllNodes ? rest : []) otherAgents.push(await connect(node, benchKey(1)))
+  for (const node of onAllNodes ? otherNodes : []) otherAgents.push(await connect(node, benchKey(1)))
   const senders: Agent[] = []
-  for (let n = 0; n < SENDERS; n++) senders.push(await connect(first, benchKey(n % SENDERS)))
+  for (let n = 0; n < SENDERS; n++) senders.push(await connect(senderNode, benchKey(n % SENDERS)))
   await wait(SETTLE_MS)
-  // Sent before the measurement: the first messages go to all nodes of the owner.
+  // Messages are sent before the measurement too, since the first ones go to all nodes of the owner.
   await Promise.all(senders.map(sender => sendUntil(sender, receiver.id, performance.now() + WARM_UP_MS)))
   for (const sender of senders) sender.acknowledged = 0
-  const before = await Promise.all(nodes.map(sample))
+  const samplesBefore = await Promise.all(nodes.map(sample))
   const endsAt = performance.now() + SECONDS * 1000
   await Promise.all(senders.map(sender => sendUntil(sender, receiver.id, endsAt)))
-  const after = await Promise.all(nodes.map(sample))
+  const samplesAfter = await Promise.all(nodes.map(sample))
   const loads = nodes.map(
     (_, n): NodeLoad => ({
-      eventsPerSecond: (after[n]!.events - before[n]!.events) / SECONDS,
-      cpuPercent: ((after[n]!.cpu - before[n]!.cpu) / SECONDS) * 100,
+      eventsPerSecond: (samplesAfter[n]!.events - samplesBefore[n]!.events) / SECONDS,
+      cpuPercent: ((samplesAfter[n]!.cpu - samplesBefore[n]!.cpu) / SECONDS) * 100,
     }),
   )
   const acknowledged = senders.reduce((sum, sender) => sum + sender.acknowledged, 0)
@@ -153,8 +153,8 @@ async function sendUntil({ socket }: Agent, to: string, endsAt: number): Promise
   const startedAt = performance.now()
   for (let n = 0; performance.now() < endsAt; n++) {
     socket.send(JSON.stringify({ type: 'send', id: `${n}`, to, data: 'x'.repeat(200) }))
-    const next = startedAt + ((n + 1) * 1000) / MESSAGES_A_SECOND
-    if (next > performance.now()) await wait(next - performance.now())
+    const nextSendAt = startedAt + ((n + 1) * 1000) / MESSAGES_A_SECOND
+    if (nextSendAt > performance.now()) await wait(nextSendAt - performance.now())
   }
 }
 
@@ -164,7 +164,7 @@ async function sample({ pid, port }: RunningProcess): Promise<{ events: number; 
   return { cpu, events: Number(/^keyway_events_received_total (\d+)/m.exec(text)?.[1] ?? Number.NaN) }
 }
 
-function toRow({ count, acknowledged, sender, receiver, others }: Measured): Row {
+function toRow({ count, acknowledged, sender, receiver, others }: Measurement): Row {
   return {
     nodes: count,
     'messages/s': Math.round(acknowledged),
@@ -177,24 +177,24 @@ function toRow({ count, acknowledged, sender, receiver, others }: Measured): Row
   }
 }
 
-function toTargets(conditions: string, measured: readonly Measured[]): Target[] {
-  const [fewest, most] = [measured[0]!, measured.at(-1)!]
+function toTargets(conditions: string, measurements: readonly Measurement[]): Target[] {
+  const [fewestNodes, mostNodes] = [measurements[0]!, measurements.at(-1)!]
   return [
     {
-      what: `events of an uninvolved node of ${most.count}, ${conditions}`,
+      what: `events of an uninvolved node of ${mostNodes.count}, ${conditions}`,
       wanted: `≤ ${ALLOWED_EVENTS_A_SECOND}/s`,
-      measured: `${most.others.eventsPerSecond.toFixed(1)}/s`,
-      reached: most.others.eventsPerSecond <= ALLOWED_EVENTS_A_SECOND,
+      measured: `${mostNodes.others.eventsPerSecond.toFixed(1)}/s`,
+      reached: mostNodes.others.eventsPerSecond <= ALLOWED_EVENTS_A_SECOND,
     },
     {
-      what: `events that a message costs the sending node with ${most.count} nodes, of those with ${fewest.count}, ${conditions}`,
+      what: `events that a message costs the sending node with ${mostNodes.count} nodes, of those with ${fewestNodes.count}, ${conditions}`,
       wanted: '≤ 1.1',
-      measured: (perMessage(most) / perMessage(fewest)).toFixed(2),
-      reached: perMessage(most) <= 1.1 * perMessage(fewest),
+      measured: (perMessage(mostNodes) / perMessage(fewestNodes)).toFixed(2),
+      reached: perMessage(mostNodes) <= 1.1 * perMessage(fewestNodes),
     },
   ]
 }
 
-function perMessage({ sender, acknowledged }: Measured): number {
+function perMessage({ sender, acknowledged }: Measurement): number {
   return sender.eventsPerSecond / acknowledged
 }

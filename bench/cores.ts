@@ -1,13 +1,13 @@
 import { freePort } from '../packages/server/test/support/free-port.ts'
 import { exchangeBodies, postgresDatabase } from './support/databases.ts'
-import { type Load, type Measured, startLoad } from './support/load.ts'
+import { type Load, type Measurement, startLoad } from './support/load.ts'
 import { childrenOf, LOAD_CORE, pinBench, SERVER_CORE } from './support/machine.ts'
 import { type RunningProcess, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Scaling over cores: one process per core on one PostgreSQL. Each process gets the same open-loop load, once alone and
+ * Measures how throughput scales with cores: one process per core, on one PostgreSQL. Each process gets the same open-loop load, once alone and
  * once concurrently with the other. If an exchange costs the same processor time both times, throughput scales with
  * cores. A process is compared with itself, since the second shares its core with PostgreSQL and the load generator. A
  * node of two processes on one port (`KEYWAY_PROCESSES=2`) gets the load of both; its supervisor's processor time is
@@ -15,7 +15,7 @@ import { median, spread } from './support/statistics.ts'
  */
 
 /** The runs of the first and the second process in one round. */
-type Pair = Measured[]
+type Pair = Measurement[]
 const NAMES = ['first', 'second'] as const
 const ROUNDS = QUICK ? 5 : 9
 const RUN_MS = QUICK ? 1500 : 3000
@@ -24,27 +24,27 @@ const RATE = 1200
 
 pinBench()
 await using database = await postgresDatabase(1000)
-await using first = await startKeyway(database.settings, { core: SERVER_CORE })
-await using second = await startKeyway(database.settings, { core: LOAD_CORE })
-const shared = { KEYWAY_PROCESSES: '2', KEYWAY_PORT: String(await freePort()) }
-await using node = await startKeyway({ ...database.settings, ...shared }, { core: [SERVER_CORE, LOAD_CORE] })
+await using firstProcess = await startKeyway(database.settings, { core: SERVER_CORE })
+await using secondProcess = await startKeyway(database.settings, { core: LOAD_CORE })
+const nodeSettings = { KEYWAY_PROCESSES: '2', KEYWAY_PORT: String(await freePort()) }
+await using node = await startKeyway({ ...database.settings, ...nodeSettings }, { core: [SERVER_CORE, LOAD_CORE] })
 await using loadOnFirst = await startLoad()
 await using loadOnSecond = await startLoad()
 const bodies = exchangeBodies(1000)
 
-await Promise.all([exchanges(loadOnFirst, first), exchanges(loadOnSecond, second)])
-const alone: Pair[] = []
-const together: Pair[] = []
-const nodeRuns: Measured[] = []
-await exchangesOnNode()
+await Promise.all([measureExchanges(loadOnFirst, firstProcess), measureExchanges(loadOnSecond, secondProcess)])
+const aloneRuns: Pair[] = []
+const concurrentRuns: Pair[] = []
+const nodeRuns: Measurement[] = []
+await measureNode()
 for (let round = 0; round < ROUNDS; round++) {
-  const before = await exchanges(loadOnFirst, first)
-  const both = await Promise.all([exchanges(loadOnFirst, first), exchanges(loadOnSecond, second)])
-  alone.push([before, await exchanges(loadOnSecond, second)])
-  together.push(both)
-  nodeRuns.push(await exchangesOnNode())
+  const firstAlone = await measureExchanges(loadOnFirst, firstProcess)
+  const concurrentPair = await Promise.all([measureExchanges(loadOnFirst, firstProcess), measureExchanges(loadOnSecond, secondProcess)])
+  aloneRuns.push([firstAlone, await measureExchanges(loadOnSecond, secondProcess)])
+  concurrentRuns.push(concurrentPair)
+  nodeRuns.push(await measureNode())
 }
-const nodeRatios = nodeRuns.map(({ cpuMicroseconds }, round) => cpuMicroseconds / mean(alone[round]!))
+const nodeRatios = nodeRuns.map(({ cpuMicroseconds }, round) => cpuMicroseconds / mean(aloneRuns[round]!))
 report('cores', { 'CPU of one exchange on PostgreSQL': [...[0, 1].map(row), rowOfNode()] }, [
   ...[0, 1].map(process => {
     const ratios = ratiosOf(process)
@@ -64,20 +64,20 @@ report('cores', { 'CPU of one exchange on PostgreSQL': [...[0, 1].map(row), rowO
 ])
 
 function ratiosOf(process: number): number[] {
-  return together.map(
-    (both, round) => both[process]!.cpuMicroseconds / alone[round]![process]!.cpuMicroseconds,
+  return concurrentRuns.map(
+    (both, round) => both[process]!.cpuMicroseconds / aloneRuns[round]![process]!.cpuMicroseconds,
   )
 }
 
 function row(process: number): Row {
-  const medianOf = (runs: Pair[], pick: (run: Measured) => number) =>
+  const medianOf = (runs: Pair[], pick: (run: Measurement) => number) =>
     median(runs.map(run => pick(run[process]!)))
   return {
     '': `${NAMES[process]} process`,
-    'exchanges/s alone': Math.round(medianOf(alone, run => run.perSecond)),
-    'CPU µs alone': medianOf(alone, run => run.cpuMicroseconds),
-    'exchanges/s together': Math.round(medianOf(together, run => run.perSecond)),
-    'CPU µs together': medianOf(together, run => run.cpuMicroseconds),
+    'exchanges/s alone': Math.round(medianOf(aloneRuns, run => run.perSecond)),
+    'CPU µs alone': medianOf(aloneRuns, run => run.cpuMicroseconds),
+    'exchanges/s together': Math.round(medianOf(concurrentRuns, run => run.perSecond)),
+    'CPU µs together': medianOf(concurrentRuns, run => run.cpuMicroseconds),
   }
 }
 
@@ -93,20 +93,20 @@ function mean(pair: Pair): number {
   return pair.reduce((sum, { cpuMicroseconds }) => sum + cpuMicroseconds, 0) / pair.length
 }
 
-function exchanges(load: Load, { port, pid }: RunningProcess): Promise<Measured> {
-  return exchangesAt(load, port, pid, RATE)
+function measureExchanges(load: Load, { port, pid }: RunningProcess): Promise<Measurement> {
+  return runExchanges(load, port, pid, RATE)
 }
 
-function exchangesOnNode(): Promise<Measured> {
-  return exchangesAt(loadOnFirst, node.port, [node.pid, ...childrenOf(node.pid)], 2 * RATE)
+function measureNode(): Promise<Measurement> {
+  return runExchanges(loadOnFirst, node.port, [node.pid, ...childrenOf(node.pid)], 2 * RATE)
 }
 
-function exchangesAt(
+function runExchanges(
   load: Load,
   port: number,
   pids: number | readonly number[],
   rate: number,
-): Promise<Measured> {
+): Promise<Measurement> {
   const job = { port, connections: 32, method: 'POST', path: '/auth/agent-token', bodies }
   return load.run({ ...job, warmUpMs: 500, durationMs: RUN_MS, rate }, pids)
 }

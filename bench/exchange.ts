@@ -1,5 +1,5 @@
 import { exchangeBodies, postgresDatabase, sqliteDatabase } from './support/databases.ts'
-import { type Load, type Measured, startLoad } from './support/load.ts'
+import { type Load, type Measurement, startLoad } from './support/load.ts'
 import { pinBench } from './support/machine.ts'
 import { type RunningProcess, startFloor, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
@@ -23,9 +23,9 @@ await using sqlite = await sqliteDatabase(KEYS)
 await using postgres = await postgresDatabase(KEYS)
 await using load = await startLoad()
 await using floor = await startFloor(sqlite.file)
-await using onSqlite = await startKeyway(sqlite.settings)
-await using onPostgres = await startKeyway(postgres.settings)
-const subjects = { floor, sqlite: onSqlite, postgres: onPostgres }
+await using keywayOnSqlite = await startKeyway(sqlite.settings)
+await using keywayOnPostgres = await startKeyway(postgres.settings)
+const subjects = { floor, sqlite: keywayOnSqlite, postgres: keywayOnPostgres }
 type Name = keyof typeof subjects
 const bodies = exchangeBodies(KEYS)
 
@@ -35,7 +35,7 @@ for (const subject of Object.values(subjects)) await exchange(load, subject, 32,
 const table: Row[] = []
 const targets: Target[] = []
 for (const connections of CONNECTIONS) {
-  const runs: Record<Name, Measured[]> = { floor: [], sqlite: [], postgres: [] }
+  const runs: Record<Name, Measurement[]> = { floor: [], sqlite: [], postgres: [] }
   for (let round = 0; round < ROUNDS; round++) {
     for (const [name, subject] of Object.entries(subjects)) {
       runs[name as Name].push(await exchange(load, subject, connections))
@@ -44,18 +44,18 @@ for (const connections of CONNECTIONS) {
   for (const name of Object.keys(subjects) as Name[]) {
     table.push({ connections, '': name, ...summary(runs[name], runs.floor) })
   }
-  if (connections === 32) targets.push(target('sqlite', 0.75, runs), target('postgres', 0.65, runs))
+  if (connections === 32) targets.push(targetOf('sqlite', 0.75, runs), targetOf('postgres', 0.65, runs))
 }
 
 const latencies: Row[] = []
 for (const name of Object.keys(subjects) as Name[]) {
-  const runs: Measured[] = []
+  const runs: Measurement[] = []
   for (let round = 0; round < 3; round++) {
     const { perSecond } = await exchange(load, subjects[name], 32)
     const rate = Math.round(perSecond / 2)
     runs.push(await exchange(load, subjects[name], 32, { ms: LATENCY_RUN_MS, rate }))
   }
-  const spreadOf = (pick: (run: Measured) => number) => spread(runs.map(pick))
+  const spreadOf = (pick: (run: Measurement) => number) => spread(runs.map(pick))
   latencies.push({
     '': name,
     'requests/s': Math.round(median(runs.map(run => run.perSecond))),
@@ -80,7 +80,7 @@ function exchange(
   { port, pid }: RunningProcess,
   connections: number,
   { ms = RUN_MS, rate = null as number | null } = {},
-): Promise<Measured> {
+): Promise<Measurement> {
   return load.run(
     {
       port,
@@ -96,8 +96,8 @@ function exchange(
   )
 }
 
-function summary(runs: Measured[], floors: Measured[]): Row {
-  const medianOf = (pick: (run: Measured) => number) => median(runs.map(pick))
+function summary(runs: Measurement[], floors: Measurement[]): Row {
+  const medianOf = (pick: (run: Measurement) => number) => median(runs.map(pick))
   return {
     'requests/s': Math.round(medianOf(run => run.perSecond)),
     'of the floor': spread(runs.map((run, round) => run.perSecond / floors[round]!.perSecond)),
@@ -111,7 +111,7 @@ function summary(runs: Measured[], floors: Measured[]): Row {
   }
 }
 
-function target(name: Name, wanted: number, runs: Record<Name, Measured[]>): Target {
+function targetOf(name: Name, wanted: number, runs: Record<Name, Measurement[]>): Target {
   const ratios = runs[name].map((run, round) => run.perSecond / runs.floor[round]!.perSecond)
   return {
     what: `exchange on ${name}, of the floor, 32 connections`,

@@ -1,12 +1,12 @@
 import { exchangeBodies, sqliteDatabase } from './support/databases.ts'
-import { type Measured, startLoad } from './support/load.ts'
+import { type Measurement, startLoad } from './support/load.ts'
 import { pinBench } from './support/machine.ts'
 import { startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Exchanges with few and with very many keys. Ten million keys need 5 GB in KEYWAY_BENCH_DIR (default: the system's
+ * Measures exchanges with few and with very many keys. Ten million keys need 5 GB in KEYWAY_BENCH_DIR (default: the system's
  * temporary folder) and some minutes to create.
  */
 
@@ -25,20 +25,20 @@ for (const keys of SIZES) {
   const database = stack.use(await sqliteDatabase(keys))
   console.log(`${keys} keys made in ${Math.round((performance.now() - startedAt) / 1000)} s`)
   const server = stack.use(await startKeyway(database.settings))
-  subjects.push({ keys, server, bodies: exchangeBodies(keys, USED_KEYS), runs: [] as Measured[] })
+  subjects.push({ keys, server, bodies: exchangeBodies(keys, USED_KEYS), runs: [] as Measurement[] })
 }
 
 for (let round = -1; round < ROUNDS; round++) {
   for (const { server, bodies, runs } of subjects) {
     const job = { port: server.port, connections: 32, method: 'POST', path: '/auth/agent-token', bodies }
-    const measured = await load.run({ ...job, warmUpMs: 500, durationMs: RUN_MS, rate: null }, server.pid)
-    if (round >= 0) runs.push(measured)
+    const run = await load.run({ ...job, warmUpMs: 500, durationMs: RUN_MS, rate: null }, server.pid)
+    if (round >= 0) runs.push(run)
   }
 }
 
-const [smallest] = subjects
-const ratiosOf = (runs: Measured[], pick: (run: Measured) => number) =>
-  runs.map((run, round) => pick(run) / pick(smallest!.runs[round]!))
+const [smallestSubject] = subjects
+const ratiosOf = (runs: Measurement[], pick: (run: Measurement) => number) =>
+  runs.map((run, round) => pick(run) / pick(smallestSubject!.runs[round]!))
 const rows: Row[] = subjects.map(({ keys, server, runs }) => ({
   keys: keys.toLocaleString('en'),
   'ready after ms': Math.round(server.readyAfter),
@@ -46,7 +46,7 @@ const rows: Row[] = subjects.map(({ keys, server, runs }) => ({
   [`of ${SIZES[0]}`]: spread(ratiosOf(runs, run => run.perSecond)),
   'CPU µs': median(runs.map(run => run.cpuMicroseconds)),
   [`CPU of ${SIZES[0]}`]: spread(
-    runs.map((run, round) => smallest!.runs[round]!.cpuMicroseconds / run.cpuMicroseconds),
+    runs.map((run, round) => smallestSubject!.runs[round]!.cpuMicroseconds / run.cpuMicroseconds),
   ),
   'p99 ms': median(runs.map(run => run.p99)),
 }))

@@ -30,13 +30,13 @@ import { median } from './support/statistics.ts'
  * `node bench/hostile.ts [--quick] [--engine sqlite|postgres|bare] [--only NAME,NAME] [--into FILE] [--again]
  * [--rounds N]`
  *
- * All flows on one engine take eight minutes a round. Each figure is the median of the rounds, since the p99 of a few
+ * All attacks on one engine take eight minutes a round. Each figure is the median of the rounds, since the p99 of a few
  * seconds is a single pause, which garbage collection or the machine may cause as well as the attack. Each result is
- * appended to a file (`bench/results/hostile.jsonl`) at once, and flows with a result are skipped, so that a run can be
+ * appended to a file (`bench/results/hostile.jsonl`) at once, and attacks with a result are skipped, so that a run can be
  * interrupted and resumed; `--again` measures them again. The tables are made from the file.
  */
 
-/** Samples of a round's p99: 600 exchanges, 150 messages, 60 sends and 60 verifications. */
+/** Duration of a round, which then has 600 exchanges, 150 messages, 60 sends and 60 verifications. */
 const RUN_MS = QUICK ? 1500 : 3000
 /** Duration of the attack before the measurement begins. */
 const LEAD_MS = 1000
@@ -66,8 +66,9 @@ const BARE_ACCOUNT: Account = {
 }
 
 /** The result of one attack on one engine. */
-interface Measured {
+interface Measurement {
   engine: Engine
+  /** The name of the attack. */
   flow: string
   /** p99 in milliseconds without the attacker (the median of the runs before, between and after) and beside it. */
   p99: Record<Kind, { without: number; beside: number; samples: number }>
@@ -93,16 +94,16 @@ setPriority(attacker.pid!, Math.min(constants.priority.PRIORITY_LOW, getPriority
 
 for (const engine of engines) {
   const measuredFlows = new Set(ignoresResults ? [] : earlierResults(engine).map(({ flow }) => flow))
-  const missing = flows.filter(flow => !measuredFlows.has(flow) && !(engine === 'bare' && floodsAgents(flow)))
-  if (missing.length > 0) await measure(engine, missing)
+  const missingFlows = flows.filter(flow => !measuredFlows.has(flow) && !(engine === 'bare' && floodsAgents(flow)))
+  if (missingFlows.length > 0) await measure(engine, missingFlows)
 }
 neighbours.kill()
 attacker.kill()
-const all = engines.flatMap(earlierResults).filter(({ flow }) => flows.includes(flow))
+const results = engines.flatMap(earlierResults).filter(({ flow }) => flows.includes(flow))
 report(
   'hostile',
   Object.fromEntries(engines.map(tableOf)),
-  all.filter(({ engine }) => engine !== 'bare').flatMap(targetsOf),
+  results.filter(({ engine }) => engine !== 'bare').flatMap(targetsOf),
 )
 
 /** These floods are not run on the bare server: without a limit of frames they bring it to a standstill. */
@@ -110,19 +111,19 @@ function floodsAgents(flow: string): boolean {
   return ATTACKS[flow]!.needs === 'agents'
 }
 
-/** The latest result of each flow. */
-function earlierResults(wanted: Engine): Measured[] {
+/** The latest result of each attack. */
+function earlierResults(wanted: Engine): Measurement[] {
   if (!existsSync(file)) return []
   const rows = readFileSync(file, 'utf8')
     .trim()
     .split('\n')
-    .map(line => JSON.parse(line) as Measured)
-  const latest = new Map(rows.filter(({ engine }) => engine === wanted).map(row => [row.flow, row]))
-  return [...latest.values()]
+    .map(line => JSON.parse(line) as Measurement)
+  const latestByFlow = new Map(rows.filter(({ engine }) => engine === wanted).map(row => [row.flow, row]))
+  return [...latestByFlow.values()]
 }
 
 /** Runs all attacks on one service, so that effects of earlier attacks accumulate. */
-async function measure(engine: Engine, missing: string[]): Promise<void> {
+async function measure(engine: Engine, missingFlows: string[]): Promise<void> {
   await using database = engine === 'bare' ? null : await openDatabase(engine)
   const nextLinkNumber = linkNumberGenerator()
   await using server = database
@@ -130,9 +131,9 @@ async function measure(engine: Engine, missing: string[]): Promise<void> {
     : await startProgram('./bare-node.ts')
   // The result of the first run is discarded, since its calls are still interpreted, not compiled.
   await measureOthers(server, nextLinkNumber)
-  let before = await measureOthers(server, nextLinkNumber)
-  for (const flow of missing) {
-    const withoutAttack = [before]
+  let resultBefore = await measureOthers(server, nextLinkNumber)
+  for (const flow of missingFlows) {
+    const withoutAttack = [resultBefore]
     const underAttack = []
     for (let round = 0; round < rounds; round++) {
       underAttack.push(await measureUnderAttack(engine, server, nextLinkNumber, flow))
@@ -147,7 +148,7 @@ async function measure(engine: Engine, missing: string[]): Promise<void> {
     )
     appendFileSync(file, `${JSON.stringify(measured)}\n`)
     console.error(JSON.stringify(rowOf(measured)))
-    before = withoutAttack.at(-1)!
+    resultBefore = withoutAttack.at(-1)!
   }
 }
 
@@ -160,8 +161,8 @@ async function openDatabase(engine: Exclude<Engine, 'bare'>): Promise<BenchDatab
 
 /** Generates numbers of links, each of which is used once over all runs. */
 function linkNumberGenerator(): () => number {
-  let next = PEOPLE.from
-  return () => next++
+  let nextNumber = PEOPLE.from
+  return () => nextNumber++
 }
 
 async function measureOthers(
@@ -206,10 +207,10 @@ async function measureUnderAttack(
 }
 
 function compare(
-  what: Pick<Measured, 'engine' | 'flow' | 'attack'>,
+  what: Pick<Measurement, 'engine' | 'flow' | 'attack'>,
   withoutAttack: NeighboursResult[],
   underAttack: NeighboursResult[],
-): Measured {
+): Measurement {
   const p99 = KINDS.map(kind => [
     kind,
     {
@@ -218,12 +219,12 @@ function compare(
       samples: sum(underAttack.map(result => result[kind].count)),
     },
   ])
-  const all = underAttack.flatMap(result => KINDS.map(kind => result[kind]))
-  const error = all.find(user => user.error !== undefined)?.error
+  const userResults = underAttack.flatMap(result => KINDS.map(kind => result[kind]))
+  const error = userResults.find(user => user.error !== undefined)?.error
   return {
     ...what,
     p99: Object.fromEntries(p99),
-    errors: sum(all.map(({ errors }) => errors)),
+    errors: sum(userResults.map(({ errors }) => errors)),
     ...(error === undefined ? {} : { error: error.slice(0, 120) }),
   }
 }
@@ -237,9 +238,9 @@ function tableOf(engine: Engine): [title: string, rows: Row[]] {
   return [`Others beside an attacker, ${TITLES[engine]}`, rows.map(rowOf)]
 }
 
-function rowOf(measured: Measured): Row {
+function rowOf(measured: Measurement): Row {
   const { engine, flow, p99, errors, error, attack } = measured
-  const row: Row = { engine, flow, times: worst(measured).times, 'of bare': timesOfBare(measured) }
+  const row: Row = { engine, flow, times: worstKind(measured).times, 'of bare': timesOfBare(measured) }
   for (const kind of KINDS) {
     const { without, beside, samples } = p99[kind]
     row[`${kind}, ms`] = `${without.toFixed(1)} → ${beside.toFixed(1)} (${samples})`
@@ -247,10 +248,10 @@ function rowOf(measured: Measured): Row {
   return { ...row, errors, ...(error ? { error } : {}), 'what the attacker got': attackText(attack) }
 }
 
-function targetsOf(measured: Measured): Target[] {
+function targetsOf(measured: Measurement): Target[] {
   const subject = `${TITLES[measured.engine]}, ${measured.flow}`
   const { errors } = measured
-  const { kind, times } = worst(measured)
+  const { kind, times } = worstKind(measured)
   return [
     { what: `${subject}: errors of others`, wanted: '0', measured: String(errors), reached: errors === 0 },
     {
@@ -262,13 +263,13 @@ function targetsOf(measured: Measured): Target[] {
   ]
 }
 
-function worst({ p99 }: Measured): { kind: Kind; times: number } {
-  const all = KINDS.map(kind => ({ kind, times: p99[kind].beside / Math.max(NOISE_MS, p99[kind].without) }))
-  return all.reduce((a, b) => (a.times >= b.times ? a : b))
+function worstKind({ p99 }: Measurement): { kind: Kind; times: number } {
+  const ratios = KINDS.map(kind => ({ kind, times: p99[kind].beside / Math.max(NOISE_MS, p99[kind].without) }))
+  return ratios.reduce((a, b) => (a.times >= b.times ? a : b))
 }
 
 /** The worst ratio of a p99 beside the attacker to that of a bare `node:http` under the same attack. */
-function timesOfBare({ flow, p99 }: Measured): number | string {
+function timesOfBare({ flow, p99 }: Measurement): number | string {
   const bare = earlierResults('bare').find(row => row.flow === flow)
   if (!bare) return ''
   return Math.max(...KINDS.map(kind => p99[kind].beside / Math.max(NOISE_MS, bare.p99[kind].beside)))
@@ -293,6 +294,6 @@ async function sendJob<Answer>(child: ChildProcess, job: object): Promise<Answer
 }
 
 function option(name: string): string | undefined {
-  const at = process.argv.indexOf(name)
-  return at < 0 ? undefined : process.argv[at + 1]
+  const index = process.argv.indexOf(name)
+  return index < 0 ? undefined : process.argv[index + 1]
 }

@@ -7,7 +7,7 @@ import { type RunningProcess, startKeyway, startProgram } from './support/proces
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** Live connections: memory, and the speed of connects, renewals, messages and revocations, compared with bare `ws`. */
+/** Measures live connections: memory, and the speed of connects, renewals, messages and revocations, compared with bare `ws`. */
 
 const KEYS = 1000
 /** Below the usual limit of 20,000 open files per process. */
@@ -27,27 +27,27 @@ pinBench()
 await using database = await sqliteDatabase(KEYS)
 await using agents = await startAgents()
 
-await using keyway = toMeasured('keyway', await startKeywayWithTokens())
-await using bare = toMeasured('bare ws', {
+await using keyway = toSubject('keyway', await startKeywayWithTokens())
+await using bareWs = toSubject('bare ws', {
   server: await startProgram('./bare-ws.ts'),
   tokens: ['none'],
 })
-const both = [keyway, bare]
-for (const measured of both) await measureIdle(measured)
+const subjects = [keyway, bareWs]
+for (const subject of subjects) await measureIdle(subject)
 // Alternating, so that a slower machine affects both alike.
 for (let round = 0; round < CONNECT_ROUNDS; round++) {
-  for (const measured of both) await measureConnects(measured)
+  for (const subject of subjects) await measureConnects(subject)
 }
-for (const measured of both) await measureFanOut(measured)
+for (const subject of subjects) await measureFanOut(subject)
 for (let round = 0; round < ROUNDS; round++) {
-  for (const measured of both) await measureClosing(measured, round)
+  for (const subject of subjects) await measureClosing(subject, round)
 }
 
-const connectRatio = keyway.connects.map((rate, round) => rate / bare.connects[round]!)
+const connectRatio = keyway.connects.map((rate, round) => rate / bareWs.connects[round]!)
 const memory: Target = {
   what: 'memory of an idle connection',
   wanted: '≤ 8 KB',
-  measured: `${keyway.kilobytes.toFixed(1)} KB (bare ws ${bare.kilobytes.toFixed(1)} KB)`,
+  measured: `${keyway.kilobytes.toFixed(1)} KB (bare ws ${bareWs.kilobytes.toFixed(1)} KB)`,
   reached: keyway.kilobytes <= 8,
 }
 const targets: Target[] = [
@@ -62,13 +62,13 @@ const targets: Target[] = [
   {
     what: `${CONNECTIONS_OF_ONE_KEY} connections of a revoked key closed`,
     wanted: '≤ 500 ms',
-    measured: `${spread(keyway.closing, 0)} ms (bare ws, closing all: ${spread(bare.closing, 0)} ms)`,
+    measured: `${spread(keyway.closing, 0)} ms (bare ws, closing all: ${spread(bareWs.closing, 0)} ms)`,
     reached: median(keyway.closing) <= 500,
   },
 ]
-report('hub', { [`Hub, ${IDLE_CONNECTIONS} idle connections`]: both.map(toRow) }, targets)
+report('hub', { [`Hub, ${IDLE_CONNECTIONS} idle connections`]: subjects.map(toRow) }, targets)
 
-interface Measured extends AsyncDisposable {
+interface HubSubject extends AsyncDisposable {
   name: string
   server: RunningProcess
   tokens: string[]
@@ -91,10 +91,10 @@ async function startKeywayWithTokens() {
   return { server, tokens }
 }
 
-function toMeasured(
+function toSubject(
   name: string,
   { server, tokens }: { server: RunningProcess; tokens: string[] },
-): Measured {
+): HubSubject {
   return {
     name,
     server,
@@ -110,47 +110,47 @@ function toMeasured(
   }
 }
 
-function connect({ server, tokens }: Measured, count: number, of = tokens): Promise<AgentsResult> {
+function connect({ server, tokens }: HubSubject, count: number, of = tokens): Promise<AgentsResult> {
   return agents.run({ do: 'connect', port: server.port, tokens: of, count, atOnce: CONCURRENCY })
 }
 
-async function measureIdle(measured: Measured): Promise<void> {
-  const { pid } = measured.server
+async function measureIdle(subject: HubSubject): Promise<void> {
+  const { pid } = subject.server
   // Memory is measured first, before freed memory of earlier connections could be reused.
-  await connect(measured, WARM_UP_CONNECTIONS)
+  await connect(subject, WARM_UP_CONNECTIONS)
   await agents.run({ do: 'disconnect' })
   await wait(SETTLE_MS / 2)
-  const empty = residentBytes(pid)
-  await connect(measured, IDLE_CONNECTIONS)
+  const bytesBefore = residentBytes(pid)
+  await connect(subject, IDLE_CONNECTIONS)
   await wait(SETTLE_MS)
-  measured.kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE_CONNECTIONS
-  const busyBefore = cpuSeconds(pid)
+  subject.kilobytes = (residentBytes(pid) - bytesBefore) / 1024 / IDLE_CONNECTIONS
+  const cpuBefore = cpuSeconds(pid)
   await wait(2000)
-  measured.idleCpu = ((cpuSeconds(pid) - busyBefore) / 2) * 100
-  const renewed = await agents.run({
+  subject.idleCpu = ((cpuSeconds(pid) - cpuBefore) / 2) * 100
+  const renewals = await agents.run({
     do: 'ask',
-    frames: measured.tokens.map(token => JSON.stringify({ type: 'token', token })),
+    frames: subject.tokens.map(token => JSON.stringify({ type: 'token', token })),
     answer: 'token_accepted',
     atOnce: CONCURRENCY,
     durationMs: RENEW_MS,
   })
-  measured.renewals = renewed.count / renewed.seconds
+  subject.renewals = renewals.count / renewals.seconds
   await agents.run({ do: 'disconnect' })
   await wait(1000)
 }
 
-async function measureConnects(measured: Measured): Promise<void> {
-  const { pid } = measured.server
+async function measureConnects(subject: HubSubject): Promise<void> {
+  const { pid } = subject.server
   const before = cpuSeconds(pid)
-  const { count, seconds } = await connect(measured, CONNECTS_PER_ROUND)
-  measured.connects.push(count / seconds)
-  measured.connectCpu.push(((cpuSeconds(pid) - before) * 1e6) / count)
+  const { count, seconds } = await connect(subject, CONNECTS_PER_ROUND)
+  subject.connects.push(count / seconds)
+  subject.connectCpu.push(((cpuSeconds(pid) - before) * 1e6) / count)
   await agents.run({ do: 'disconnect' })
   await wait(500)
 }
 
-async function measureFanOut(measured: Measured): Promise<void> {
-  await connect(measured, RECEIVERS + 1, [measured.tokens[0]!])
+async function measureFanOut(subject: HubSubject): Promise<void> {
+  await connect(subject, RECEIVERS + 1, [subject.tokens[0]!])
   for (let round = 0; round < ROUNDS; round++) {
     const text = JSON.stringify({ type: 'send', id: `fan-${round}`, to: 'all', data: `round ${round}` })
     const { seconds } = await agents.run({
@@ -159,27 +159,27 @@ async function measureFanOut(measured: Measured): Promise<void> {
       answer: `round ${round}`,
       receivers: RECEIVERS,
     })
-    measured.fanOuts.push(seconds * 1000)
+    subject.fanOuts.push(seconds * 1000)
   }
   await agents.run({ do: 'disconnect' })
 }
 
-async function measureClosing(measured: Measured, round: number): Promise<void> {
+async function measureClosing(subject: HubSubject, round: number): Promise<void> {
   await wait(1000)
-  const close = measured === keyway ? revoke(measured.server, round) : closeAll(measured.server)
-  measured.closing.push(await close)
+  const close = subject === keyway ? revoke(subject.server, round) : closeAll(subject.server)
+  subject.closing.push(await close)
 }
 
-function toRow(measured: Measured): Row {
+function toRow(subject: HubSubject): Row {
   return {
-    '': measured.name,
-    'KB each': measured.kilobytes,
-    'CPU % while idle': measured.idleCpu,
-    'connects/s': Math.round(median(measured.connects)),
-    'CPU µs of a connect': median(measured.connectCpu),
-    'renewals/s': Math.round(measured.renewals),
-    [`fan-out to ${RECEIVERS}, ms`]: spread(measured.fanOuts, 0),
-    [`closing ${CONNECTIONS_OF_ONE_KEY}, ms`]: spread(measured.closing, 0),
+    '': subject.name,
+    'KB each': subject.kilobytes,
+    'CPU % while idle': subject.idleCpu,
+    'connects/s': Math.round(median(subject.connects)),
+    'CPU µs of a connect': median(subject.connectCpu),
+    'renewals/s': Math.round(subject.renewals),
+    [`fan-out to ${RECEIVERS}, ms`]: spread(subject.fanOuts, 0),
+    [`closing ${CONNECTIONS_OF_ONE_KEY}, ms`]: spread(subject.closing, 0),
   }
 }
 
@@ -194,10 +194,10 @@ async function revoke(server: RunningProcess, round: number): Promise<number> {
     count: CONNECTIONS_OF_ONE_KEY,
     atOnce: CONCURRENCY,
   })
-  const closed = agents.run({ do: 'await-close' })
+  const closing = agents.run({ do: 'await-close' })
   const startedAt = performance.now()
   await post(server, '/auth/revoke', { token: key })
-  const { closes } = await closed
+  const { closes } = await closing
   if (closes['4410'] !== CONNECTIONS_OF_ONE_KEY) throw new Error(`other closes: ${JSON.stringify(closes)}`)
   return performance.now() - startedAt
 }
@@ -210,10 +210,10 @@ async function closeAll(server: RunningProcess): Promise<number> {
     count: CONNECTIONS_OF_ONE_KEY,
     atOnce: CONCURRENCY,
   })
-  const closed = agents.run({ do: 'await-close' })
+  const closing = agents.run({ do: 'await-close' })
   const startedAt = performance.now()
   await agents.request({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
-  await closed
+  await closing
   return performance.now() - startedAt
 }
 

@@ -9,14 +9,14 @@ import {
   postgresDatabase,
   sqliteDatabase,
 } from './support/databases.ts'
-import { type Measured, startLoad } from './support/load.ts'
+import { type Measurement, startLoad } from './support/load.ts'
 import { pinBench } from './support/machine.ts'
 import { type RunningProcess, startFloor, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Introspection of a key by an app: plain, and with `consume` against a request limit and a quota, compared with the
+ * Measures the introspection of a key by an app: plain, and with `consume` against a request limit and a quota, compared with the
  * floor of an exchange in the same round.
  */
 
@@ -42,8 +42,8 @@ await using postgres = await postgresDatabase(KEYS)
 const secrets = { sqlite: await prepare(sqlite), postgres: await prepare(postgres) }
 await using load = await startLoad()
 await using floor = await startFloor(sqlite.file)
-await using onSqlite = await startKeyway(sqlite.settings)
-await using onPostgres = await startKeyway(postgres.settings)
+await using keywayOnSqlite = await startKeyway(sqlite.settings)
+await using keywayOnPostgres = await startKeyway(postgres.settings)
 
 interface Subject {
   process: RunningProcess
@@ -57,11 +57,11 @@ const consumingBodies = bodiesOf(0, LIMITED_KEYS, token => ({ token, consume: 1 
 const introspection = { path: '/auth/introspect' }
 const subjects: Record<string, Subject> = {
   floor: { process: floor, path: '/auth/agent-token', bodies: exchangeBodies },
-  'sqlite, plain': { process: onSqlite, ...introspection, bodies: plainBodies, secret: secrets.sqlite },
-  'sqlite, consume': { process: onSqlite, ...introspection, bodies: consumingBodies, secret: secrets.sqlite },
-  'postgres, plain': { process: onPostgres, ...introspection, bodies: plainBodies, secret: secrets.postgres },
+  'sqlite, plain': { process: keywayOnSqlite, ...introspection, bodies: plainBodies, secret: secrets.sqlite },
+  'sqlite, consume': { process: keywayOnSqlite, ...introspection, bodies: consumingBodies, secret: secrets.sqlite },
+  'postgres, plain': { process: keywayOnPostgres, ...introspection, bodies: plainBodies, secret: secrets.postgres },
   'postgres, consume': {
-    process: onPostgres,
+    process: keywayOnPostgres,
     ...introspection,
     bodies: consumingBodies,
     secret: secrets.postgres,
@@ -69,7 +69,7 @@ const subjects: Record<string, Subject> = {
 }
 
 for (const subject of Object.values(subjects)) await run(subject, QUICK ? 1500 : 4000)
-const runs = new Map<string, Measured[]>(Object.keys(subjects).map(name => [name, []]))
+const runs = new Map<string, Measurement[]>(Object.keys(subjects).map(name => [name, []]))
 for (let round = 0; round < ROUNDS; round++)
   for (const [name, subject] of Object.entries(subjects)) runs.get(name)!.push(await run(subject))
 
@@ -99,7 +99,7 @@ function bodiesOf(from: number, to: number, body: (key: string) => object): stri
   return Array.from({ length: to - from }, (_, n) => JSON.stringify(body(benchKey(from + n))))
 }
 
-function run({ process, path, bodies, secret }: Subject, ms = RUN_MS): Promise<Measured> {
+function run({ process, path, bodies, secret }: Subject, ms = RUN_MS): Promise<Measurement> {
   const authorization = `Basic ${Buffer.from(`${APP}:${secret}`).toString('base64')}`
   const headers = secret === undefined ? undefined : { authorization }
   return load.run(
@@ -123,7 +123,7 @@ function ratiosOf(name: string, other: string): number[] {
 }
 
 function summary(name: string): Row {
-  const medianOf = (pick: (run: Measured) => number) => median(runs.get(name)!.map(pick))
+  const medianOf = (pick: (run: Measurement) => number) => median(runs.get(name)!.map(pick))
   return {
     'requests/s': Math.round(medianOf(each => each.perSecond)),
     'of the floor': spread(ratiosOf(name, 'floor')),

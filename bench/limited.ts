@@ -5,7 +5,7 @@ import { loadConfig } from '../packages/server/src/config.ts'
 import { createLog } from '../packages/server/src/log.ts'
 import { openServices } from '../packages/server/src/services.ts'
 import { benchId, benchKey, postgresDatabase, sqliteDatabase } from './support/databases.ts'
-import { type Measured, startLoad } from './support/load.ts'
+import { type Measurement, startLoad } from './support/load.ts'
 import { pinBench } from './support/machine.ts'
 import { type RunningProcess, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report } from './support/report.ts'
@@ -38,36 +38,36 @@ pinBench()
 await using sqlite = await sqliteDatabase(KEYS)
 await using postgres = await postgresDatabase(KEYS)
 await using load = await startLoad()
-for (const { settings } of [sqlite, postgres]) await limit(settings)
-await using alone = await startKeyway(sqlite.settings)
-await using first = await startKeyway(postgres.settings)
-await using second = await startKeyway(postgres.settings)
+for (const { settings } of [sqlite, postgres]) await setLimit(settings)
+await using sqliteNode = await startKeyway(sqlite.settings)
+await using firstNode = await startKeyway(postgres.settings)
+await using secondNode = await startKeyway(postgres.settings)
 
-interface Compared {
-  without: Measured
-  beside: Measured
+interface Round {
+  without: Measurement
+  beside: Measurement
   passed: number
 }
 
-const others = Array.from({ length: KEYS - 1 }, (_, n) => JSON.stringify({ api_key: benchKey(n + 1) }))
+const otherBodies = Array.from({ length: KEYS - 1 }, (_, n) => JSON.stringify({ api_key: benchKey(n + 1) }))
 const deployments: [string, RunningProcess[]][] = [
-  ['SQLite', [alone]],
-  ['PostgreSQL, two nodes', [first, second]],
+  ['SQLite', [sqliteNode]],
+  ['PostgreSQL, two nodes', [firstNode, secondNode]],
 ]
 const rows: Row[] = []
 const targets = []
 for (const [deployment, nodes] of deployments) {
   await run(nodes[0]!, 2000)
-  const rounds: Compared[] = []
+  const rounds: Round[] = []
   const agent = new Agent({ keepAlive: true, maxSockets: 4, localAddress: LIMITED_ADDRESS })
   for (let n = 0; n < ROUNDS; n++) {
     const without = await run(nodes[0]!)
-    const limited = startLimited(nodes, agent)
+    const limitedLoad = startLimited(nodes, agent)
     const beside = await run(nodes[0]!)
-    rounds.push({ without, beside, passed: await limited.stop() })
+    rounds.push({ without, beside, passed: await limitedLoad.stop() })
   }
   agent.destroy()
-  const medianOf = (pick: (round: Compared) => number) => median(rounds.map(pick))
+  const medianOf = (pick: (round: Round) => number) => median(rounds.map(pick))
   rows.push({
     '': deployment,
     'p50 ms without': medianOf(({ without }) => without.p50),
@@ -90,15 +90,15 @@ report(
   targets,
 )
 
-async function limit(settings: Record<string, string>): Promise<void> {
+async function setLimit(settings: Record<string, string>): Promise<void> {
   const services = await openServices(loadConfig(settings), createLog('error'))
   const limits = { requests: [{ limit: LIMIT, per: 'second' as const }], spend: [], quota: null }
   await services.apiKeys.setOperatorLimits(benchId(2, LIMITED_KEY), limits, BY_COMMAND_LINE)
   await services.close()
 }
 
-function run({ port, pid }: RunningProcess, durationMs = RUN_MS): Promise<Measured> {
-  const job = { port, connections: CONNECTIONS, method: 'POST', path: '/auth/agent-token', bodies: others }
+function run({ port, pid }: RunningProcess, durationMs = RUN_MS): Promise<Measurement> {
+  const job = { port, connections: CONNECTIONS, method: 'POST', path: '/auth/agent-token', bodies: otherBodies }
   return load.run({ ...job, warmUpMs: 500, durationMs, rate: OTHERS_PER_SECOND }, pid)
 }
 
@@ -106,21 +106,21 @@ function run({ port, pid }: RunningProcess, durationMs = RUN_MS): Promise<Measur
 function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop(): Promise<number> } {
   const startedAt = performance.now()
   const pending = new Set<Promise<void>>()
-  let sent = 0
-  let passed = 0
+  let sentCount = 0
+  let passedCount = 0
   const exchange = async (port: number): Promise<void> => {
     const options = { port, path: '/auth/agent-token', method: 'POST', agent }
     const sending = request({ ...options, headers: { 'Content-Type': 'application/json' } })
     sending.end(JSON.stringify({ api_key: benchKey(LIMITED_KEY) }))
     const [answer] = (await once(sending, 'response')) as [IncomingMessage]
     await once(answer.resume(), 'end')
-    if (answer.statusCode === 200) passed++
+    if (answer.statusCode === 200) passedCount++
     else if (answer.statusCode !== 429) throw new Error(`answered ${answer.statusCode}`)
   }
   const timer = setInterval(() => {
-    for (; sent < ((performance.now() - startedAt) / 1000) * SENT_PER_SECOND; sent++) {
-      const exchanged = exchange(nodes[sent % nodes.length]!.port).finally(() => pending.delete(exchanged))
-      pending.add(exchanged)
+    for (; sentCount < ((performance.now() - startedAt) / 1000) * SENT_PER_SECOND; sentCount++) {
+      const exchanging = exchange(nodes[sentCount % nodes.length]!.port).finally(() => pending.delete(exchanging))
+      pending.add(exchanging)
     }
   }, 1)
   return {
@@ -128,7 +128,7 @@ function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop():
       clearInterval(timer)
       const seconds = (performance.now() - startedAt) / 1000
       await Promise.all(pending)
-      return passed / seconds
+      return passedCount / seconds
     },
   }
 }

@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { encodeCursor } from '../packages/server/src/paging.ts'
 import { type BenchDatabase, postgresDatabase, sqliteDatabase } from './support/databases.ts'
-import { type Load, type Measured, startLoad } from './support/load.ts'
+import { type Load, type Measurement, startLoad } from './support/load.ts'
 import { pinBench } from './support/machine.ts'
 import {
   accountId,
@@ -15,7 +15,7 @@ import { startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** Lists of keys for an owner of few and an owner of very many keys of all statuses, alternating on one server. */
+/** Measures lists of keys for an owner of few and an owner of very many keys of all statuses, alternating on one server. */
 
 const SIZES = [100, QUICK ? 20_000 : 100_000]
 const ROUNDS = QUICK ? 3 : 7
@@ -86,12 +86,12 @@ async function measure(
   )
   const rows: Row[] = []
   for (const [what, pathOf] of Object.entries(paths())) {
-    const runs: Measured[][] = SIZES.map(() => [])
+    const runs: Measurement[][] = SIZES.map(() => [])
     for (let round = -1; round < ROUNDS; round++)
       for (const [owner, size] of SIZES.entries()) {
         const job = { port: server.port, connections: 1, method: 'GET', bodies: [''], rate: null }
-        const timed = { path: pathOf(size), headers: headers[owner]!, warmUpMs: 100, durationMs: RUN_MS }
-        const run = await generator.run({ ...job, ...timed }, server.pid)
+        const timing = { path: pathOf(size), headers: headers[owner]!, warmUpMs: 100, durationMs: RUN_MS }
+        const run = await generator.run({ ...job, ...timing }, server.pid)
         if (round >= 0) runs[owner]!.push(run)
       }
     const ratios = runs[1]!.map((run, round) => run.p50 / runs[0]![round]!.p50)
@@ -109,15 +109,15 @@ async function measure(
 
 function paths(): Record<string, (size: number) => string> {
   const list = (status: string, cursor: string) => `/v1/api-keys?limit=${PAGE_SIZE}${status}${cursor}`
-  const all: Record<string, (size: number) => string> = { '/keys': () => '/keys' }
+  const allPaths: Record<string, (size: number) => string> = { '/keys': () => '/keys' }
   for (const status of ['active', 'expired', 'revoked', 'all']) {
     const filter = status === 'all' ? '' : `&status=${status}`
     // Positions after which both owners have the same number of keys.
-    const last = (size: number) => encodeCursor({ at: NEWEST_KEY_AT - (size - 40), id: accountId(0) })
-    all[`first page, ${status}`] = () => list(filter, '')
-    all[`last page, ${status}`] = size => list(filter, `&cursor=${last(size)}`)
+    const lastPageCursor = (size: number) => encodeCursor({ at: NEWEST_KEY_AT - (size - 40), id: accountId(0) })
+    allPaths[`first page, ${status}`] = () => list(filter, '')
+    allPaths[`last page, ${status}`] = size => list(filter, `&cursor=${lastPageCursor(size)}`)
   }
-  return all
+  return allPaths
 }
 
 async function accessToken(port: number, owner: number): Promise<string> {

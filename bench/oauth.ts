@@ -6,7 +6,7 @@ import {
   postgresDatabase,
   sqliteDatabase,
 } from './support/databases.ts'
-import { type Measured, startLoad } from './support/load.ts'
+import { type Measurement, startLoad } from './support/load.ts'
 import { pinBench } from './support/machine.ts'
 import { type RunningProcess, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
@@ -62,17 +62,17 @@ for (const [engine, database] of Object.entries(databases)) {
   await using keyway = await startKeyway(database.settings)
   const runs = await measureGrants(keyway)
   for (const name of Object.keys(grants)) {
-    const medianOf = (pick: (run: Measured) => number) => median(runs[name]!.map(pick))
+    const medianOf = (pick: (run: Measurement) => number) => median(runs[name]!.map(pick))
     table.push({
       '': `${engine}, ${name}`,
       'requests/s': Math.round(medianOf(each => each.perSecond)),
-      'of the exchange': spread(ratios(runs, name)),
+      'of the exchange': spread(ratiosOf(runs, name)),
       'CPU µs': medianOf(each => each.cpuMicroseconds),
       'p50 ms': medianOf(each => each.p50),
       'p99 ms': medianOf(each => each.p99),
     })
   }
-  const credentialRatios = ratios(runs, 'client credentials')
+  const credentialRatios = ratiosOf(runs, 'client credentials')
   targets.push({
     what: `client credentials with a key on ${engine}, of the exchange, ${CONNECTIONS} connections`,
     wanted: `≥ ${MIN_RATIO}`,
@@ -82,20 +82,20 @@ for (const [engine, database] of Object.entries(databases)) {
 }
 report('oauth', { 'Tokens for keys, 32 connections': table }, targets)
 
-async function measureGrants(keyway: RunningProcess): Promise<Record<string, Measured[]>> {
+async function measureGrants(keyway: RunningProcess): Promise<Record<string, Measurement[]>> {
   for (const name of Object.keys(grants)) await run(keyway, name, QUICK ? 1500 : 4000)
-  const runs: Record<string, Measured[]> = Object.fromEntries(Object.keys(grants).map(name => [name, []]))
+  const runs: Record<string, Measurement[]> = Object.fromEntries(Object.keys(grants).map(name => [name, []]))
   for (let round = 0; round < ROUNDS; round++)
     for (const name of Object.keys(grants)) runs[name]!.push(await run(keyway, name))
   return runs
 }
 
-function run({ port, pid }: RunningProcess, name: string, durationMs = RUN_MS): Promise<Measured> {
+function run({ port, pid }: RunningProcess, name: string, durationMs = RUN_MS): Promise<Measurement> {
   const job = { port, connections: CONNECTIONS, method: 'POST', warmUpMs: 300, durationMs, rate: null }
   return load.run({ ...job, ...grants[name]! }, pid)
 }
 
-function ratios(runs: Record<string, Measured[]>, name: string): number[] {
+function ratiosOf(runs: Record<string, Measurement[]>, name: string): number[] {
   return runs[name]!.map((each, round) => each.perSecond / runs.exchange![round]!.perSecond)
 }
 

@@ -8,7 +8,7 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median } from './support/statistics.ts'
 
 /**
- * What a row takes on PostgreSQL, with its indexes, in the tables that grow with people, keys and agents; and what it
+ * Measures the bytes that a row takes on PostgreSQL, with its indexes, in the tables that grow with people, keys and agents; and what it
  * costs to store the usage of keys that are all in use, as those of connected agents are. The server writes to memory
  * and without fsync, so the rates are upper bounds.
  */
@@ -16,11 +16,11 @@ import { median } from './support/statistics.ts'
 const OWNERS = QUICK ? 1000 : 10_000
 const KEYS_PER_OWNER = 10
 const KEYS = OWNERS * KEYS_PER_OWNER
-/** With ten keys each, 250 keys a transaction, as `SUBJECTS_PER_FLUSH` of usage/meter.ts. */
+/** Owners in a transaction: with ten keys each, 250 keys, as `SUBJECTS_PER_FLUSH` of usage/meter.ts. */
 const OWNERS_PER_BATCH = 25
 const UPDATES = 3
 const NOW = Date.now()
-/** An id that rises with time, a SHA-256 as base64url, and text of the length of a sealed secret. */
+/** SQL expressions: an id that rises with time, a SHA-256 as base64url, and text of the length of a sealed secret. */
 const ID = `'${benchId(1, 0).slice(0, -12)}' || lpad(to_hex(nextval('ids')), 12, '0')`
 const HASH = "translate(encode(sha256(n::text::bytea), 'base64'), '+/=', '-_')"
 const SEALED = "repeat('s', 106)"
@@ -38,34 +38,34 @@ const storage = await openStorage(database)
 connections.defer(() => storage.close())
 const sizes: Row[] = []
 for (const [what, tables, rows, statements] of inserts()) {
-  const before = await bytesOf(tables)
+  const bytesBefore = await bytesOf(tables)
   for (const statement of statements) await client.query(statement)
-  sizes.push({ what, bytes: ((await bytesOf(tables)) - before) / rows })
+  sizes.push({ what, bytes: ((await bytesOf(tables)) - bytesBefore) / rows })
 }
-const first = await storeUsage(storage)
-sizes.push({ what: 'hour or day of usage', bytes: (await bytesOf(['usage_counts'])) / first.rows })
-const later: Usage[] = []
-for (let round = 0; round < UPDATES; round++) later.push(await storeUsage(storage))
+const firstRun = await storeUsage(storage)
+sizes.push({ what: 'hour or day of usage', bytes: (await bytesOf(['usage_counts'])) / firstRun.rows })
+const laterRuns: UsageRun[] = []
+for (let round = 0; round < UPDATES; round++) laterRuns.push(await storeUsage(storage))
 report(
   'rows',
   {
     'A row on PostgreSQL, with its indexes': sizes,
     [`Usage of ${KEYS.toLocaleString('en')} keys of ${OWNERS.toLocaleString('en')} people, stored once by one node`]:
       [
-        { rows: 'new', ...toRow([first]) },
-        { rows: 'updated', ...toRow(later) },
+        { rows: 'new', ...toRow([firstRun]) },
+        { rows: 'updated', ...toRow(laterRuns) },
       ],
   },
   [],
 )
 
-interface Usage {
+interface UsageRun {
   rows: number
   seconds: number
   walBytes: number
 }
 
-function toRow(runs: readonly Usage[]): Row {
+function toRow(runs: readonly UsageRun[]): Row {
   return {
     'a second': median(runs.map(run => run.rows / run.seconds)),
     'bytes of WAL a row': median(runs.map(run => run.walBytes / run.rows)),
@@ -87,7 +87,7 @@ function openStorage({ settings }: BenchDatabase): Promise<DatabaseStorage> {
 }
 
 /** Adds to the rows of every key and owner, in the transactions of a flush, one after the other as a node does. */
-async function storeUsage({ transaction }: DatabaseStorage): Promise<Usage> {
+async function storeUsage({ transaction }: DatabaseStorage): Promise<UsageRun> {
   const walBefore = await walPosition()
   const startedAt = performance.now()
   let rows = 0
@@ -127,11 +127,11 @@ async function bytesOf(tables: readonly string[]): Promise<number> {
   return rows[0].bytes
 }
 
-/** What is inserted, its tables, the number of rows, and the statements. */
+/** Each insertion: what it adds, the tables, the number of rows, and the statements. */
 function inserts(): [what: string, tables: string[], rows: number, statements: string[]][] {
   const owner = `'${benchId(1, 0).slice(0, -12)}' || lpad(to_hex(1 + n % ${OWNERS}), 12, '0')`
-  const of = (count: number) => `from generate_series(0, ${count - 1}) n`
-  const each = `from users where email like 'person%'`
+  const fromSeries = (count: number) => `from generate_series(0, ${count - 1}) n`
+  const fromUsers = `from users where email like 'person%'`
   return [
     [
       'account with balance, trial credit, plan and authorizations',
@@ -139,12 +139,12 @@ function inserts(): [what: string, tables: string[], rows: number, statements: s
       OWNERS,
       [
         `insert into users (id, email, role, status, created_at)
-          select ${ID}, 'person' || n || '@mail.example', 'user', 'active', ${NOW} + n ${of(OWNERS)}`,
-        `insert into balances select id, 2000000 ${each}`,
+          select ${ID}, 'person' || n || '@mail.example', 'user', 'active', ${NOW} + n ${fromSeries(OWNERS)}`,
+        `insert into balances select id, 2000000 ${fromUsers}`,
         `insert into ledger_entries (id, user_id, kind, amount, balance_after, description, cause, created_at)
-          select ${ID}, id, 'trial_credit', 2000000, 2000000, 'Trial credit', 'trial:' || id, ${NOW} ${each}`,
-        `insert into trial_credits select encode(sha256(id::bytea), 'hex'), id, ${NOW} ${each}`,
-        `insert into subscriptions select id, 'free', 'active', ${NOW} ${each}`,
+          select ${ID}, id, 'trial_credit', 2000000, 2000000, 'Trial credit', 'trial:' || id, ${NOW} ${fromUsers}`,
+        `insert into trial_credits select encode(sha256(id::bytea), 'hex'), id, ${NOW} ${fromUsers}`,
+        `insert into subscriptions select id, 'free', 'active', ${NOW} ${fromUsers}`,
         `insert into charge_authorizations select users.id, apps.id, ${NOW} from users, apps where first_party = 1`,
       ],
     ],
@@ -156,7 +156,7 @@ function inserts(): [what: string, tables: string[], rows: number, statements: s
         `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, scopes, allowed_networks, created_at, last_used_at,
             last_used_network, last_used_client)
           select ${ID}, ${owner}, 'service-sdk', ${HASH}, 'svc_' || substr(${HASH}, 1, 8), '[]', '[]', ${NOW} + n, ${NOW},
-            '203.0.113.7', ${CLIENT} ${of(KEYS)}`,
+            '203.0.113.7', ${CLIENT} ${fromSeries(KEYS)}`,
       ],
     ],
     [

@@ -20,12 +20,12 @@ const PROGRAMS = [
   'hostile',
 ]
 
-const failed = PROGRAMS.filter(name => {
+const failedPrograms = PROGRAMS.filter(name => {
   console.log(`\n# ${name}`)
   const program = fileURLToPath(new URL(`./${name}.ts`, import.meta.url))
   return spawnSync(process.execPath, [program, ...process.argv.slice(2)], { stdio: 'inherit' }).status !== 0
 })
-if (failed.length > 0) {
-  console.error(`\nThese did not run to their end: ${failed.join(', ')}`)
+if (failedPrograms.length > 0) {
+  console.error(`\nThese did not run to their end: ${failedPrograms.join(', ')}`)
   process.exitCode = 1
 }

@@ -7,7 +7,7 @@ import { createLog } from '../packages/server/src/log.ts'
 import { openServices, type Services } from '../packages/server/src/services.ts'
 import { address, caller } from '../packages/server/test/support/services.ts'
 import { type BenchDatabase, exchangeBodies, postgresDatabase, sqliteDatabase } from './support/databases.ts'
-import { type Load, type Measured, startLoad } from './support/load.ts'
+import { type Load, type Measurement, startLoad } from './support/load.ts'
 import { pinBench } from './support/machine.ts'
 import {
   addPeoplePostgres,
@@ -19,21 +19,22 @@ import {
   tokenOf,
 } from './support/people.ts'
 import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
-import { type Recorded, recordPostgres, recordSqlite, replayer } from './support/recording.ts'
+import { type RecordedStatement, recordPostgres, recordSqlite, createReplayer } from './support/recording.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { startSilentMail } from './support/silent-mail.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Sign-in: each call compared with a floor that runs only its SQL statements; on SQLite, the effect of shared commits.
+ * Measures each call of a sign-in, compared with a floor that runs only its SQL statements, and on SQLite the effect of
+ * shared commits.
  */
 
 const ROUNDS = QUICK ? 3 : 5
 const RUN_MS = QUICK ? 1000 : 2000
 const WARM_UP_MS = 300
-/** Upper bounds of calls a second, by kind: the number of users created for each run. */
+/** Upper bounds of calls a second, by kind. They decide how many users are created for each run. */
 const MOST_PER_SECOND = { send: 8000, verify: 4000, refresh: 16_000 }
-const UNLIMITED = { KEYWAY_MAGIC_LINK_LIMITS: '1000000/minute', KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off' }
+const UNLIMITED_SETTINGS = { KEYWAY_MAGIC_LINK_LIMITS: '1000000/minute', KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off' }
 const SLOW_COMMIT = new URL('./support/slow-commit.mjs', import.meta.url).pathname
 const SLOW_COMMIT_MS = 10
 /** Milliseconds added to each commit: none, as on a local disk with durable writes, as on a slow cloud volume. */
@@ -84,28 +85,28 @@ pinBench()
 await using mail = await startSilentMail()
 await using load = await startLoad()
 const targets: Target[] = []
-const tables = { 'On PostgreSQL, 32 connections': await onPostgres(), ...(await onSqlite()) }
+const tables = { 'On PostgreSQL, 32 connections': await measureOnPostgres(), ...(await measureOnSqlite()) }
 report('sign-in', tables, targets)
 
-async function onPostgres(): Promise<Row[]> {
+async function measureOnPostgres(): Promise<Row[]> {
   const rows: Row[] = []
   for (const [name, call] of Object.entries(CALLS)) {
     await using database = await postgresDatabase(100)
     await using floorDatabase = await postgresDatabase(100)
-    const settings = { ...database.settings, ...UNLIMITED, ...mail.settings }
-    const people = numbers()
+    const settings = { ...database.settings, ...UNLIMITED_SETTINGS, ...mail.settings }
+    const people = numberGenerator()
     const number = people.next(1).from
     await addPeoplePostgres(urlOf(floorDatabase), { ...call.needs, from: number, to: number + 1 })
     const statements = await record(floorDatabase, call, number)
     await using floor = await startSqlFloor(floorDatabase, call, number, statements)
     await using server = await startKeyway(settings)
 
-    const runs: { server: Measured[]; floor: Measured[] } = { server: [], floor: [] }
+    const runs: { server: Measurement[]; floor: Measurement[] } = { server: [], floor: [] }
     for (let round = -1; round < ROUNDS; round++) {
       const range = people.next(peopleOf(call))
       await addPeoplePostgres(urlOf(database), { ...call.needs, ...range })
       await addPeoplePostgres(urlOf(floorDatabase), { ...call.needs, ...range })
-      const bareRun = await run(
+      const floorRun = await run(
         load,
         floor,
         '/',
@@ -115,7 +116,7 @@ async function onPostgres(): Promise<Row[]> {
       const serverRun = await run(load, server, call.path, bodiesOf(range, call.body), 32)
       // The first round is the warm-up.
       if (round >= 0) {
-        runs.floor.push(bareRun)
+        runs.floor.push(floorRun)
         runs.server.push(serverRun)
       }
     }
@@ -143,7 +144,7 @@ async function onPostgres(): Promise<Row[]> {
 }
 
 /** Runs the call once in this process, and records its SQL statements. */
-async function record(database: BenchDatabase, call: Call, number: number): Promise<Recorded[]> {
+async function record(database: BenchDatabase, call: Call, number: number): Promise<RecordedStatement[]> {
   const services = await openServices(configOf(database), createLog('error'))
   try {
     // The call is made once before it is recorded, since the first call fills caches.
@@ -164,7 +165,7 @@ async function startSqlFloor(
   database: BenchDatabase,
   call: Call,
   number: number,
-  statements: Recorded[],
+  statements: RecordedStatement[],
 ): Promise<RunningProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-bench-plan-'))
   const file = join(folder, 'plan.json')
@@ -177,14 +178,14 @@ async function startSqlFloor(
   return floor
 }
 
-async function onSqlite(): Promise<Record<string, Row[]>> {
+async function measureOnSqlite(): Promise<Record<string, Row[]>> {
   const call = CALLS['verify, new account']!
   const rows: Row[] = []
   const latencies: Row[] = []
   for (const addedMs of ADDED_COMMIT_MS) {
-    const measured = await sharedCommits(call, addedMs)
-    rows.push(measured.row)
-    latencies.push(...measured.latencies)
+    const result = await sharedCommits(call, addedMs)
+    rows.push(result.row)
+    latencies.push(...result.latencies)
   }
   return {
     'On SQLite, verify of a new account': rows,
@@ -194,30 +195,30 @@ async function onSqlite(): Promise<Record<string, Row[]>> {
 
 async function sharedCommits(call: Call, commitMs: number) {
   await using database = await sqliteDatabase(1000)
-  const people = numbers()
+  const people = numberGenerator()
   const bareRun = await bareCommits(database, call, people, commitMs)
   await using server = await startKeyway(
     {
       ...database.settings,
-      ...UNLIMITED,
+      ...UNLIMITED_SETTINGS,
       ...mail.settings,
       ...(commitMs ? { BENCH_COMMIT_MS: String(commitMs) } : {}),
     },
     { nodeOptions: commitMs ? ['--import', SLOW_COMMIT] : [] },
   )
-  const singleRuns: Measured[] = []
-  const concurrentRuns: Measured[] = []
+  const singleRuns: Measurement[] = []
+  const concurrentRuns: Measurement[] = []
   for (let round = -1; round < ROUNDS; round++) {
     for (const connections of [1, CONCURRENCY]) {
       const range = people.next(peopleOf(call))
       addPeopleSqlite(database.file, { ...call.needs, ...range })
-      const measured = await run(load, server, call.path, bodiesOf(range, call.body), connections)
-      if (round >= 0) (connections === 1 ? singleRuns : concurrentRuns).push(measured)
+      const result = await run(load, server, call.path, bodiesOf(range, call.body), connections)
+      if (round >= 0) (connections === 1 ? singleRuns : concurrentRuns).push(result)
     }
   }
-  const medianOf = (runs: Measured[]) => median(runs.map(each => each.perSecond))
+  const medianOf = (runs: Measurement[]) => median(runs.map(each => each.perSecond))
   const ratios = concurrentRuns.map(each => each.perSecond / bareRun.oneByOne)
-  const ofOne = concurrentRuns.map((each, round) => each.perSecond / singleRuns[round]!.perSecond)
+  const ratiosToSingle = concurrentRuns.map((each, round) => each.perSecond / singleRuns[round]!.perSecond)
   targets.push({
     what: `sqlite, 64 at once, of bare one-at-a-time durable commits${commitMs ? ` (${commitMs} ms each)` : ''}`,
     wanted: '≥ 5',
@@ -232,7 +233,7 @@ async function sharedCommits(call: Call, commitMs: number) {
     'service, 1 connection': Math.round(medianOf(singleRuns)),
     'service, 64 connections': Math.round(medianOf(concurrentRuns)),
     '64 of bare': spread(ratios, 1),
-    '64 of 1': spread(ofOne, 1),
+    '64 of 1': spread(ratiosToSingle, 1),
     'CPU µs at 64': median(concurrentRuns.map(each => each.cpuMicroseconds)),
   }
   return {
@@ -254,7 +255,7 @@ interface BareCommits {
 async function bareCommits(
   database: BenchDatabase,
   call: Call,
-  people: ReturnType<typeof numbers>,
+  people: ReturnType<typeof numberGenerator>,
   commitMs: number,
 ): Promise<BareCommits> {
   const number = people.next(1).from
@@ -262,13 +263,13 @@ async function bareCommits(
   addPeopleSqlite(database.file, { ...call.needs, from: number, to: unrecordedNumber + 1 })
   const services = await openServices(configOf(database), createLog('error'))
   await call.inProcess(services, unrecordedNumber)
-  const recorded = await recordSqlite(services.storage, () => call.inProcess(services, number))
+  const recordedStatements = await recordSqlite(services.storage, () => call.inProcess(services, number))
   await services.close()
-  const replay = replayer(recorded, number, tokenHashOf)
+  const replay = createReplayer(recordedStatements, number, tokenHashOf)
 
   const connection = new DatabaseSync(database.file, { enableForeignKeyConstraints: true })
   connection.exec('pragma synchronous = full')
-  const statements = new Map(recorded.map(({ text }) => [text, connection.prepare(text)]))
+  const statements = new Map(recordedStatements.map(({ text }) => [text, connection.prepare(text)]))
   const sleepCell = new Int32Array(new SharedArrayBuffer(4))
   const replayAll = (perCommit: number, accounts: number) => {
     const range = people.next(accounts)
@@ -302,9 +303,9 @@ async function exchangesBeside(
   server: RunningProcess,
   database: BenchDatabase,
   call: Call,
-  people: ReturnType<typeof numbers>,
+  people: ReturnType<typeof numberGenerator>,
 ): Promise<Row[]> {
-  await using beside = await startLoad()
+  await using writeLoad = await startLoad()
   const job = {
     port: server.port,
     connections: 32,
@@ -314,19 +315,19 @@ async function exchangesBeside(
     warmUpMs: 500,
   }
   const seconds = QUICK ? 3 : 6
-  const runs: { alone: Measured; beside: Measured; writes: Measured }[] = []
+  const runs: { alone: Measurement; beside: Measurement; writes: Measurement }[] = []
   for (let round = 0; round < 3; round++) {
-    const full = await load.run({ ...job, durationMs: RUN_MS, rate: null }, server.pid)
-    const rate = Math.round(full.perSecond / 2)
-    const measured = { ...job, durationMs: seconds * 1000, rate }
-    const alone = await load.run(measured, server.pid)
+    const fullLoadRun = await load.run({ ...job, durationMs: RUN_MS, rate: null }, server.pid)
+    const rate = Math.round(fullLoadRun.perSecond / 2)
+    const halfLoadJob = { ...job, durationMs: seconds * 1000, rate }
+    const alone = await load.run(halfLoadJob, server.pid)
     const range = people.next(100 * (seconds + 2))
     addPeopleSqlite(database.file, { ...call.needs, ...range })
-    const [writes, both] = await Promise.all([
-      run(beside, server, call.path, bodiesOf(range, call.body), 16, { rate: 100, ms: seconds * 1000 }),
-      load.run(measured, server.pid),
+    const [writes, besideWrites] = await Promise.all([
+      run(writeLoad, server, call.path, bodiesOf(range, call.body), 16, { rate: 100, ms: seconds * 1000 }),
+      load.run(halfLoadJob, server.pid),
     ])
-    runs.push({ alone, beside: both, writes })
+    runs.push({ alone, beside: besideWrites, writes })
   }
   const p99 = runs.map(each => each.beside.p99)
   targets.push({
@@ -356,7 +357,7 @@ function run(
   bodies: string[],
   connections: number,
   { rate = null as number | null, ms = RUN_MS } = {},
-): Promise<Measured> {
+): Promise<Measurement> {
   const job = {
     port,
     connections,
@@ -382,19 +383,19 @@ function bodiesOf({ from, to }: { from: number; to: number }, body: (n: number) 
  * Generates numbers of users. The first number is replaced in the recorded statements by those of other users, so it
  * must not occur in other values.
  */
-function numbers() {
-  let next = 0xabcdef
+function numberGenerator() {
+  let nextNumber = 0xabcdef
   return {
     next(count: number) {
-      const from = next
-      next += count
-      return { from, to: next }
+      const from = nextNumber
+      nextNumber += count
+      return { from, to: nextNumber }
     },
   }
 }
 
 function configOf(database: BenchDatabase) {
-  return loadConfig({ ...database.settings, ...UNLIMITED, ...mail.settings })
+  return loadConfig({ ...database.settings, ...UNLIMITED_SETTINGS, ...mail.settings })
 }
 
 function urlOf(database: BenchDatabase): string {

@@ -51,20 +51,20 @@ async function soak(engine: SoakEngine, tls: TlsProxy | null): Promise<void> {
   }
 }
 
-/** An open loop for each operation: it starts at a fixed rate, whatever is still running. */
+/** Starts each operation at a fixed rate (open loop), even while earlier ones are still running. */
 function loopsOf({ perSecond, run }: SoakWork, recorder: Recorder): Promise<void>[] {
   return Object.entries(perSecond).map(async ([operation, operationRate]) => {
     const startedAt = performance.now()
-    const running = new Set<Promise<void>>()
+    const runningOperations = new Set<Promise<void>>()
     for (let n = 0; n < minutes * 60 * operationRate * rate; n++) {
       const msUntilStart = startedAt + (n * 1000) / (operationRate * rate) - performance.now()
       if (msUntilStart > 0) await wait(msUntilStart)
-      const started = recorder
+      const operationRun = recorder
         .measure(operation, () => run(operation, n))
-        .finally(() => running.delete(started))
-      running.add(started)
+        .finally(() => runningOperations.delete(operationRun))
+      runningOperations.add(operationRun)
     }
-    await Promise.all(running)
+    await Promise.all(runningOperations)
   })
 }
 
@@ -74,11 +74,11 @@ async function recordIntervals(
 ): Promise<void> {
   const intervalMs = Math.max(MIN_INTERVAL_MS, (minutes * MINUTE_MS) / SAMPLES)
   const startedAt = performance.now()
-  for (let at = intervalMs; at <= minutes * MINUTE_MS; at += intervalMs) {
-    await wait(Math.max(0, startedAt + at - performance.now()))
-    recorder.endInterval(at / MINUTE_MS, await service.sizes())
+  for (let endMs = intervalMs; endMs <= minutes * MINUTE_MS; endMs += intervalMs) {
+    await wait(Math.max(0, startedAt + endMs - performance.now()))
+    recorder.endInterval(endMs / MINUTE_MS, await service.sizes())
     const errors = [...recorder.totals.values()].reduce((sum, total) => sum + total.errors, 0)
-    if (process.stdout.isTTY) process.stdout.write(`\r${(at / MINUTE_MS).toFixed(1)} min, ${errors} errors `)
+    if (process.stdout.isTTY) process.stdout.write(`\r${(endMs / MINUTE_MS).toFixed(1)} min, ${errors} errors `)
   }
 }
 

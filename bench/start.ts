@@ -31,7 +31,7 @@ if (existsSync(EXECUTABLE)) {
   await measure('sqlite, single executable', sqlite, EXECUTABLE)
   await measure('postgres, single executable', postgres, EXECUTABLE)
 }
-report('start', { Start: rows, 'Installed without development tools': [await installed()] }, targets)
+report('start', { Start: rows, 'Installed without development tools': [await measureInstallation()] }, targets)
 
 async function measure(name: string, database: BenchDatabase, executable?: string): Promise<void> {
   const times: number[] = []
@@ -43,12 +43,12 @@ async function measure(name: string, database: BenchDatabase, executable?: strin
   }
   await using server = await startKeyway(database.settings, { executable })
   await wait(IDLE_BEFORE_READING_MS)
-  const atRest = residentBytes(server.pid) / MB
+  const idleMegabytes = residentBytes(server.pid) / MB
   rows.push({
     '': name,
     'ready after ms': spread(times, 0),
     'processor time until then ms': spread(processorTimes, 0),
-    'memory at rest MB': Math.round(atRest),
+    'memory at rest MB': Math.round(idleMegabytes),
   })
   targets.push(
     {
@@ -60,26 +60,26 @@ async function measure(name: string, database: BenchDatabase, executable?: strin
     {
       what: `memory at rest, ${name}`,
       wanted: '≤ 120 MB',
-      measured: `${Math.round(atRest)} MB`,
-      reached: atRest <= 120,
+      measured: `${Math.round(idleMegabytes)} MB`,
+      reached: idleMegabytes <= 120,
     },
   )
 }
 
 /** Disk space of the packages that `npm ci --omit=dev` installs, according to the lock file. */
-async function installed(): Promise<Row> {
-  let [node, others, count] = [0, 0, 0]
+async function measureInstallation(): Promise<Row> {
+  let [nodeBytes, otherBytes, count] = [0, 0, 0]
   for (const { path } of shippedPackages()) {
     if (!existsSync(join(ROOT, path))) continue
     const bytes = await sizeOf(join(ROOT, path))
     count++
-    if (/node_modules\/node(-bin-[^/]*)?$/.test(path)) node += bytes
-    else others += bytes
+    if (/node_modules\/node(-bin-[^/]*)?$/.test(path)) nodeBytes += bytes
+    else otherBytes += bytes
   }
   return {
     packages: count,
-    'Node itself MB': Math.round(node / MB),
-    'everything else MB': Math.round(others / MB),
+    'Node itself MB': Math.round(nodeBytes / MB),
+    'everything else MB': Math.round(otherBytes / MB),
   }
 }
 

@@ -7,7 +7,7 @@ import { loadConfig } from '../packages/server/src/config.ts'
 import { createLog } from '../packages/server/src/log.ts'
 import { openServices } from '../packages/server/src/services.ts'
 import { benchId, benchKey, sqliteDatabase } from './support/databases.ts'
-import { type Measured, startLoad } from './support/load.ts'
+import { type Measurement, startLoad } from './support/load.ts'
 import { pinBench } from './support/machine.ts'
 import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
 import { QUICK, type Row, report } from './support/report.ts'
@@ -41,7 +41,7 @@ installBetterAuth()
 const folder = mkdtempSync(join(tmpdir(), 'better-auth-bench-'))
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 await using sqlite = await sqliteDatabase(KEYS)
-const secret = await withLimits(sqlite.settings)
+const secret = await setLimits(sqlite.settings)
 await using load = await startLoad()
 await using keyway = await startKeyway(sqlite.settings)
 await using betterAuth = await startProgram('../better-auth/server.mjs', [folder, String(KEYS)])
@@ -51,13 +51,13 @@ interface Subject {
   path: string
   bodies: string[]
   headers?: Record<string, string>
-  /** Verifications of one request; 1 by default. */
-  each?: number
+  /** 1 by default. */
+  verificationsPerRequest?: number
 }
 
 const keys = Array.from({ length: KEYS }, (_, n) => benchKey(n))
 const betterAuthKeys = JSON.parse(readFileSync(join(folder, 'keys.json'), 'utf8')) as string[]
-const basic = { authorization: `Basic ${Buffer.from(`${APP}:${secret}`).toString('base64')}` }
+const basicHeaders = { authorization: `Basic ${Buffer.from(`${APP}:${secret}`).toString('base64')}` }
 const subjects: Record<string, Subject> = {
   'better-auth, verifyApiKey': {
     process: betterAuth,
@@ -68,7 +68,7 @@ const subjects: Record<string, Subject> = {
     process: keyway,
     path: '/auth/introspect',
     bodies: keys.map(token => JSON.stringify({ token, consume: 1 })),
-    headers: basic,
+    headers: basicHeaders,
   },
   'Keyway, eight keys a request': {
     process: keyway,
@@ -81,8 +81,8 @@ const subjects: Record<string, Subject> = {
         })),
       }),
     ),
-    headers: basic,
-    each: KEYS_PER_REQUEST,
+    headers: basicHeaders,
+    verificationsPerRequest: KEYS_PER_REQUEST,
   },
   'Keyway, exchange': {
     process: keyway,
@@ -91,13 +91,13 @@ const subjects: Record<string, Subject> = {
   },
 }
 
-const runs = new Map<string, Measured[]>(Object.keys(subjects).map(name => [name, []]))
+const runs = new Map<string, Measurement[]>(Object.keys(subjects).map(name => [name, []]))
 // The first thousands of calls run in the interpreter.
 for (const subject of Object.values(subjects)) await run(subject, WARM_UP_MS)
 for (let round = 0; round < ROUNDS; round++)
   for (const [name, subject] of Object.entries(subjects)) runs.get(name)!.push(await run(subject))
 
-const [betterAuthRuns, ...keywayRuns] = [...runs] as [[string, Measured[]], ...[string, Measured[]][]]
+const [betterAuthRuns, ...keywayRuns] = [...runs] as [[string, Measurement[]], ...[string, Measurement[]][]]
 const table: Row[] = [...runs].map(([name, measured]) => ({
   '': name,
   'verifications/s': Math.round(median(measured.map(each => each.perSecond))),
@@ -128,7 +128,7 @@ function installBetterAuth(): void {
 }
 
 /** Gives the keys limits. Returns a new secret of an app. */
-async function withLimits(settings: Record<string, string>): Promise<string> {
+async function setLimits(settings: Record<string, string>): Promise<string> {
   const services = await openServices(loadConfig(settings), createLog('error'))
   for (let n = 0; n < KEYS; n++)
     await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS, BY_COMMAND_LINE)
@@ -138,14 +138,14 @@ async function withLimits(settings: Record<string, string>): Promise<string> {
 }
 
 async function run(
-  { process, path, bodies, headers, each = 1 }: Subject,
+  { process, path, bodies, headers, verificationsPerRequest = 1 }: Subject,
   durationMs = RUN_MS,
-): Promise<Measured> {
-  const job = { port: process.port, connections: CONCURRENCY / each, method: 'POST', path, bodies, headers }
-  const measured = await load.run({ ...job, warmUpMs: 500, durationMs, rate: null }, process.pid)
+): Promise<Measurement> {
+  const job = { port: process.port, connections: CONCURRENCY / verificationsPerRequest, method: 'POST', path, bodies, headers }
+  const result = await load.run({ ...job, warmUpMs: 500, durationMs, rate: null }, process.pid)
   return {
-    ...measured,
-    perSecond: measured.perSecond * each,
-    cpuMicroseconds: measured.cpuMicroseconds / each,
+    ...result,
+    perSecond: result.perSecond * verificationsPerRequest,
+    cpuMicroseconds: result.cpuMicroseconds / verificationsPerRequest,
   }
 }

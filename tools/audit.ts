@@ -20,9 +20,9 @@ if (!report?.vulnerabilities) {
 } else {
   const vulnerabilities = Object.entries(report.vulnerabilities)
   for (const [name, { severity }] of vulnerabilities) console.log(`${severity}: ${name}`)
-  const severe = vulnerabilities.filter(([, { severity }]) => severity === 'high' || severity === 'critical')
-  console.log(`Audited: ${vulnerabilities.length} known weaknesses, ${severe.length} of them grave.`)
-  process.exitCode = severe.length > 0 ? 1 : 0
+  const severeVulnerabilities = vulnerabilities.filter(([, { severity }]) => severity === 'high' || severity === 'critical')
+  console.log(`Audited: ${vulnerabilities.length} known weaknesses, ${severeVulnerabilities.length} of them grave.`)
+  process.exitCode = severeVulnerabilities.length > 0 ? 1 : 0
 }
 
 function parse(text: string): Report | null {

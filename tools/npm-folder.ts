@@ -57,13 +57,13 @@ export async function installOnce(folder: string): Promise<boolean> {
 }
 
 async function install(folder: string): Promise<void> {
-  const done = await createInStaging(folder, 'node_modules', async staging => {
+  const isDone = await createInStaging(folder, 'node_modules', async staging => {
     for (const name of INSTALL_INPUTS) {
       if (existsSync(join(folder, name))) await copyFile(join(folder, name), join(staging, name))
     }
     return (await run('npm', ['ci', '--ignore-scripts', '--silent'], staging)) && isInstalled(staging)
   })
-  if (!done) await writeFile(join(folder, FAILURE_MARKER), '')
+  if (!isDone) await writeFile(join(folder, FAILURE_MARKER), '')
 }
 
 async function failedSince(folder: string, instant: number): Promise<boolean> {

@@ -42,9 +42,9 @@ const { parse } = createRequire(import.meta.url)(await requireTool('acorn')) as 
 const { check } = createRequire(import.meta.url)(await requireTool('recheck')) as { check: CheckPattern }
 const { version } = JSON.parse(await readFile(join(await requireTool('recheck'), 'package.json'), 'utf8'))
 
-const { literals, constructed } = await findAll(process.argv.slice(2))
+const { literals, constructedPlaces } = await findAll(process.argv.slice(2))
 const safePatterns = await readCache()
-const violations = constructed.map(place => `${place}: a pattern that is put together at run time`)
+const violations = constructedPlaces.map(place => `${place}: a pattern that is put together at run time`)
 for (const { place, pattern, flags } of literals) {
   const key = `${version} /${pattern}/${flags}`
   if (safePatterns.has(key)) continue
@@ -58,10 +58,10 @@ console.log(violations.join('\n') || `${literals.length} regular expressions, al
 // recheck starts a process that would keep this one running.
 process.exit(violations.length > 0 ? 1 : 0)
 
-async function findAll(paths: string[]): Promise<{ literals: FoundPattern[]; constructed: string[] }> {
+async function findAll(paths: string[]): Promise<{ literals: FoundPattern[]; constructedPlaces: string[] }> {
   const files = paths.length > 0 ? paths : await Array.fromAsync(glob(SOURCES, { cwd: ROOT }))
   const literals: FoundPattern[] = []
-  const constructed: string[] = []
+  const constructedPlaces: string[] = []
   for (const file of files) {
     const text = await readFile(join(ROOT, file), 'utf8')
     const code = file.endsWith('.ts') ? stripTypeScriptTypes(text) : text
@@ -69,10 +69,10 @@ async function findAll(paths: string[]): Promise<{ literals: FoundPattern[]; con
     for (const node of nodesOf(tree)) {
       const place = `${relative('.', file)}:${code.slice(0, node.start).split('\n').length}`
       if (node.regex) literals.push({ place, ...node.regex })
-      else if (isConstructor(node)) constructed.push(place)
+      else if (isConstructor(node)) constructedPlaces.push(place)
     }
   }
-  return { literals, constructed }
+  return { literals, constructedPlaces }
 }
 
 function isConstructor({ type, callee }: Node): boolean {

@@ -17,23 +17,23 @@ async function run(job: AttackJob): Promise<AttackResult> {
   const stopped = new Promise<void>(resolve => {
     stop = resolve
   })
-  let running = true
+  let isRunning = true
   void stopped.then(() => {
-    running = false
+    isRunning = false
   })
   const sockets = new Set<Socket>()
-  let opened = 0
+  let openedCount = 0
   const attack: Attack = {
     job,
     stopped,
     get running() {
-      return running
+      return isRunning
     },
     count(what) {
       answers[what] = (answers[what] ?? 0) + 1
     },
     open(address, onOpen) {
-      opened++
+      openedCount++
       const socket = connect({ port: job.port, host: '127.0.0.1', localAddress: address, noDelay: true })
       sockets.add(socket)
       socket.on('connect', () => onOpen(socket))
@@ -42,9 +42,9 @@ async function run(job: AttackJob): Promise<AttackResult> {
       return socket
     },
   }
-  const working = ATTACKS[job.attack]!.run(attack)
+  const attackRun = ATTACKS[job.attack]!.run(attack)
   await stopped
   for (const socket of sockets) socket.destroy()
-  await Promise.race([working, new Promise(resolve => setTimeout(resolve, 2000))])
-  return { answers, opened }
+  await Promise.race([attackRun, new Promise(resolve => setTimeout(resolve, 2000))])
+  return { answers, opened: openedCount }
 }

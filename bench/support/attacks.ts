@@ -39,7 +39,7 @@ export interface Attack {
   open(address: string, onOpen: (socket: Socket) => void): Socket
 }
 
-interface Flow {
+interface AttackDefinition {
   /** What the attack needs: nothing, a free account, or one whose agents are connected. */
   needs: 'nothing' | 'account' | 'agents'
   run(attack: Attack): Promise<void>
@@ -54,121 +54,121 @@ const AGENT_SOCKETS = 200
 /** The first byte of an unfragmented close frame (RFC 6455 section 5.5.1). */
 const CLOSE_FRAME = 0x88
 
-export const ATTACKS: Record<string, Flow> = {
-  'slow bodies on every call': withoutAccount(slowBodies),
-  'slow forms of the pages': withoutAccount(attack => sendSlowly(attack, slowForm)),
+export const ATTACKS: Record<string, AttackDefinition> = {
+  'slow bodies on every call': withoutAccount(sendSlowBodies),
+  'slow forms of the pages': withoutAccount(attack => sendSlowly(attack, slowFormHead)),
   'slow headers': withoutAccount(attack =>
     sendSlowly(attack, () => 'GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-A: '),
   ),
   'sockets that say nothing': withoutAccount(attack => sendSlowly(attack, () => '')),
   'sends over the limit of one address, pipelined': withoutAccount(attack =>
-    flood(attack, { pipelined: 32, request: () => send('victim@example.com') }),
+    flood(attack, { pipelined: 32, request: () => linkRequest('victim@example.com') }),
   ),
   'sends to many addresses': withoutAccount(attack =>
-    flood(attack, { pipelined: 8, request: () => send(`${randomBytes(6).toString('hex')}@example.com`) }),
+    flood(attack, { pipelined: 8, request: () => linkRequest(`${randomBytes(6).toString('hex')}@example.com`) }),
   ),
   'sends to one address from a thousand networks': withoutAccount(attack =>
-    flood(attack, { pipelined: 4, networks: NETWORKS, request: () => send('someone@example.com') }),
+    flood(attack, { pipelined: 4, networks: NETWORKS, request: () => linkRequest('someone@example.com') }),
   ),
   'wrong keys': withoutAccount(attack =>
     flood(attack, {
       pipelined: 16,
-      request: () => post('/auth/agent-token', { api_key: `svc_${randomBytes(16).toString('hex')}` }),
+      request: () => postRequest('/auth/agent-token', { api_key: `svc_${randomBytes(16).toString('hex')}` }),
     }),
   ),
   'wrong bearers': withoutAccount(attack =>
-    flood(attack, { pipelined: 16, request: () => get('/v1/me', 'Authorization: Bearer svc_x') }),
+    flood(attack, { pipelined: 16, request: () => getRequest('/v1/me', 'Authorization: Bearer svc_x') }),
   ),
   'forged tokens': withoutAccount(attack =>
-    flood(attack, { pipelined: 16, request: n => get('/v1/me', `Authorization: Bearer ${forgedToken(n)}`) }),
+    flood(attack, { pipelined: 16, request: n => getRequest('/v1/me', `Authorization: Bearer ${forgedToken(n)}`) }),
   ),
   'wrong links': withoutAccount(attack =>
     flood(attack, {
       pipelined: 16,
-      request: () => post('/auth/verify-magic-link', { token: randomToken(), email: 'victim@example.com' }),
+      request: () => postRequest('/auth/verify-magic-link', { token: randomToken(), email: 'victim@example.com' }),
     }),
   ),
   'wrong refresh tokens': withoutAccount(attack =>
     flood(attack, {
       pipelined: 16,
-      request: () => post('/auth/refresh', { refresh_token: `svr_${randomToken()}${randomToken()}` }),
+      request: () => postRequest('/auth/refresh', { refresh_token: `svr_${randomToken()}${randomToken()}` }),
     }),
   ),
-  'wrong codes from a thousand networks': withoutAccount(wrongCodes),
+  'wrong codes from a thousand networks': withoutAccount(guessCodes),
   'large headers': withoutAccount(attack =>
-    flood(attack, { pipelined: 2, request: () => get('/v1/me', `X-Large: ${'a'.repeat(15_000)}`) }),
+    flood(attack, { pipelined: 2, request: () => getRequest('/v1/me', `X-Large: ${'a'.repeat(15_000)}`) }),
   ),
   'large queries': withoutAccount(attack =>
-    flood(attack, { pipelined: 2, request: () => get(`/v1/api-keys?cursor=${'eyJ'.repeat(5000)}`) }),
+    flood(attack, { pipelined: 2, request: () => getRequest(`/v1/api-keys?cursor=${'eyJ'.repeat(5000)}`) }),
   ),
   'large queries at the hub': withoutAccount(attack =>
-    flood(attack, { pipelined: 1, request: () => upgrade(`/hub?a=${'eyJ'.repeat(5000)}`) }),
+    flood(attack, { pipelined: 1, request: () => upgradeRequest(`/hub?a=${'eyJ'.repeat(5000)}`) }),
   ),
   'many headers': withoutAccount(attack =>
     flood(attack, {
       pipelined: 4,
-      request: () => get('/v1/me', ...Array.from({ length: 98 }, (_, n) => `X-${n}: ${n}`)),
+      request: () => getRequest('/v1/me', ...Array.from({ length: 98 }, (_, n) => `X-${n}: ${n}`)),
     }),
   ),
   'large bodies, deeply nested': withoutAccount(attack =>
-    flood(attack, { pipelined: 2, request: () => raw('POST', '/auth/agent-token', '['.repeat(16_000)) }),
+    flood(attack, { pipelined: 2, request: () => rawRequest('POST', '/auth/agent-token', '['.repeat(16_000)) }),
   ),
   'bodies over the limit': withoutAccount(attack =>
-    flood(attack, { pipelined: 1, request: () => raw('POST', '/auth/agent-token', 'a'.repeat(40_000)) }),
+    flood(attack, { pipelined: 1, request: () => rawRequest('POST', '/auth/agent-token', 'a'.repeat(40_000)) }),
   ),
   'malformed requests': withoutAccount(attack =>
     flood(attack, { pipelined: 1, request: () => 'NONSENSE\r\n\r\n' }),
   ),
   'aborted requests': withoutAccount(attack =>
-    abort(attack, `${head('POST', '/auth/send-magic-link', 100)}{`),
+    abortRequests(attack, `${requestHead('POST', '/auth/send-magic-link', 100)}{`),
   ),
-  'aborted forms': withoutAccount(attack => abort(attack, `${slowForm()}a`)),
+  'aborted forms': withoutAccount(attack => abortRequests(attack, `${slowFormHead()}a`)),
   'upgrades without a token': withoutAccount(attack =>
-    flood(attack, { pipelined: 1, request: () => upgrade('/hub') }),
+    flood(attack, { pipelined: 1, request: () => upgradeRequest('/hub') }),
   ),
   'upgrades with forged tokens': withoutAccount(attack =>
     flood(attack, {
       pipelined: 1,
-      request: n => upgrade('/hub', `Authorization: Bearer ${forgedToken(n)}`),
+      request: n => upgradeRequest('/hub', `Authorization: Bearer ${forgedToken(n)}`),
     }),
   ),
   'forwarding headers': withoutAccount(attack =>
-    flood(attack, { pipelined: 16, request: n => get('/v1/me', `X-Forwarded-For: 203.0.113.${n % 250}`) }),
+    flood(attack, { pipelined: 16, request: n => getRequest('/v1/me', `X-Forwarded-For: 203.0.113.${n % 250}`) }),
   ),
   'pages and documents': withoutAccount(attack =>
     flood(attack, {
       pipelined: 4,
-      request: n => get(['/sign-in', '/docs', '/openapi.json', '/sdk.tgz'][n % 4]!),
+      request: n => getRequest(['/sign-in', '/docs', '/openapi.json', '/sdk.tgz'][n % 4]!),
     }),
   ),
   'answers that are never read': withoutAccount(readNothing),
   'exchanges of one key': withAccount(attack =>
     flood(attack, {
       pipelined: 16,
-      request: () => post('/auth/agent-token', { api_key: attack.job.account.key }),
+      request: () => postRequest('/auth/agent-token', { api_key: attack.job.account.key }),
     }),
   ),
-  'keys made and revoked': withAccount(manyKeys),
+  'keys made and revoked': withAccount(createAndRevokeKeys),
   'lists of one account': withAccount(attack =>
     flood(attack, {
       pipelined: 8,
-      request: n => get(LISTS[n % LISTS.length]!, `Authorization: Bearer ${attack.job.account.accessToken}`),
+      request: n => getRequest(LIST_PATHS[n % LIST_PATHS.length]!, `Authorization: Bearer ${attack.job.account.accessToken}`),
     }),
   ),
   'refreshes of one session': withAccount(attack =>
     flood(attack, {
       pipelined: 8,
-      request: () => post('/auth/refresh', { refresh_token: attack.job.account.refreshToken }),
+      request: () => postRequest('/auth/refresh', { refresh_token: attack.job.account.refreshToken }),
     }),
   ),
   'streams of the pages': withAccount(attack =>
-    sendSlowly(attack, () => get('/agents/events', `Cookie: ${attack.job.account.cookie}`)),
+    sendSlowly(attack, () => getRequest('/agents/events', `Cookie: ${attack.job.account.cookie}`)),
   ),
   'connects and disconnects': withAccount(attack =>
     flood(attack, {
       pipelined: 1,
       closes: true,
-      request: () => upgrade('/hub', `Authorization: Bearer ${attack.job.account.agentToken}`),
+      request: () => upgradeRequest('/hub', `Authorization: Bearer ${attack.job.account.agentToken}`),
     }),
   ),
   'connections up to the limit': withAccount(attack =>
@@ -196,17 +196,17 @@ export const ATTACKS: Record<string, Flow> = {
   ),
 }
 
-const LISTS = ['/v1/api-keys', '/v1/agents', '/v1/sessions', '/v1/security-events', '/v1/me/ledger']
+const LIST_PATHS = ['/v1/api-keys', '/v1/agents', '/v1/sessions', '/v1/security-events', '/v1/me/ledger']
 
-function withoutAccount(run: Flow['run']): Flow {
+function withoutAccount(run: AttackDefinition['run']): AttackDefinition {
   return { needs: 'nothing', run }
 }
 
-function withAccount(run: Flow['run']): Flow {
+function withAccount(run: AttackDefinition['run']): AttackDefinition {
   return { needs: 'account', run }
 }
 
-function withAgents(run: Flow['run']): Flow {
+function withAgents(run: AttackDefinition['run']): AttackDefinition {
   return { needs: 'agents', run }
 }
 
@@ -221,11 +221,11 @@ async function flood(
   options: { pipelined: number; networks?: number; closes?: boolean; request(n: number): string },
 ): Promise<void> {
   const { pipelined, networks = 1, closes = false } = options
-  let sent = 0
+  let sentCount = 0
   const loop = async (index: number) => {
     while (attack.running) {
-      await floodSocket(attack, addressOf((index + sent) % networks), pipelined, closes, () =>
-        options.request(sent++),
+      await floodSocket(attack, addressOf((index + sentCount) % networks), pipelined, closes, () =>
+        options.request(sentCount++),
       )
       // The service closed the socket: reconnect at once, in another turn of the event loop.
       await wait(1)
@@ -288,15 +288,15 @@ function statusOf(data: Buffer): string {
   return /^HTTP\/1\.1 (\d{3})/.exec(data.toString('latin1', 0, 20))?.[1] ?? 'data'
 }
 
-function slowBodies(attack: Attack): Promise<void> {
+function sendSlowBodies(attack: Attack): Promise<void> {
   const { bodyPaths } = attack.job
   return sendSlowly(attack, n => {
     const { method, path } = bodyPaths[n % bodyPaths.length]!
-    return head(method, path, 1000, `Authorization: Bearer ${attack.job.account.accessToken}`)
+    return requestHead(method, path, 1000, `Authorization: Bearer ${attack.job.account.accessToken}`)
   })
 }
 
-function slowForm(): string {
+function slowFormHead(): string {
   return [
     'POST /sign-in HTTP/1.1',
     'Host: localhost',
@@ -307,7 +307,7 @@ function slowForm(): string {
   ].join('\r\n')
 }
 
-async function abort(attack: Attack, bytes: string): Promise<void> {
+async function abortRequests(attack: Attack, bytes: string): Promise<void> {
   const loop = async (index: number) => {
     while (attack.running) {
       await new Promise<void>(resolve => {
@@ -324,7 +324,7 @@ async function abort(attack: Attack, bytes: string): Promise<void> {
 /** Requests the largest answers and reads none. */
 async function readNothing(attack: Attack): Promise<void> {
   for (let index = 0; index < SLOW_SOCKETS && attack.running; index++) {
-    const socket = attack.open(addressOf(index), () => socket.write(get('/openapi.json').repeat(50)))
+    const socket = attack.open(addressOf(index), () => socket.write(getRequest('/openapi.json').repeat(50)))
     socket.pause()
     if (index % 50 === 0) await wait(10)
   }
@@ -332,7 +332,7 @@ async function readNothing(attack: Attack): Promise<void> {
 }
 
 /** Requests links for arbitrary addresses, and guesses their codes. */
-async function wrongCodes(attack: Attack): Promise<void> {
+async function guessCodes(attack: Attack): Promise<void> {
   const url = `http://127.0.0.1:${attack.job.port}`
   const loginIds: { login_id: string; email: string }[] = []
   for (let n = 0; n < 40; n++) {
@@ -352,12 +352,12 @@ async function wrongCodes(attack: Attack): Promise<void> {
         login_id: 'none',
         email: 'a@example.com',
       }
-      return post('/auth/verify-magic-link', { login_id, email, code: String(n).padStart(8, '0') })
+      return postRequest('/auth/verify-magic-link', { login_id, email, code: String(n).padStart(8, '0') })
     },
   })
 }
 
-async function manyKeys(attack: Attack): Promise<void> {
+async function createAndRevokeKeys(attack: Attack): Promise<void> {
   const url = `http://127.0.0.1:${attack.job.port}/v1/api-keys`
   const headers = {
     Authorization: `Bearer ${attack.job.account.accessToken}`,
@@ -365,30 +365,30 @@ async function manyKeys(attack: Attack): Promise<void> {
   }
   const loop = async () => {
     while (attack.running) {
-      const created = await fetch(url, { method: 'POST', headers, body: '{"name":"again"}' })
-      attack.count(String(created.status))
-      const { id } = (await created.json()) as { id?: string }
+      const creation = await fetch(url, { method: 'POST', headers, body: '{"name":"again"}' })
+      attack.count(String(creation.status))
+      const { id } = (await creation.json()) as { id?: string }
       if (id) await fetch(`${url}/${id}`, { method: 'DELETE', headers }).then(answer => answer.arrayBuffer())
     }
   }
   await Promise.all(Array.from({ length: 32 }, loop))
 }
 
-/** Connections of one account, each sending a frame as fast as the hub reads. */
+/** Opens connections of one account, each of which sends frames as fast as the hub reads them. */
 async function floodFrames(
   attack: Attack,
   { sockets = AGENT_SOCKETS, frame }: { sockets?: number; frame(n: number): Buffer | null },
 ): Promise<void> {
-  const request = upgrade('/hub', `Authorization: Bearer ${attack.job.account.agentToken}`)
-  let sent = 0
+  const request = upgradeRequest('/hub', `Authorization: Bearer ${attack.job.account.agentToken}`)
+  let sentCount = 0
   const loop = async (index: number) => {
     while (attack.running) {
       await new Promise<void>(resolve => {
         const socket = attack.open(addressOf(index % 8), () => socket.write(request))
-        let upgraded = false
+        let isUpgraded = false
         const pump = () => {
           while (attack.running && socket.writable) {
-            const bytes = frame(sent++)
+            const bytes = frame(sentCount++)
             if (!bytes) return
             if (!socket.write(bytes)) break
           }
@@ -396,9 +396,9 @@ async function floodFrames(
         }
         socket.on('data', chunk => {
           const data = chunk as Buffer
-          if (!upgraded) {
+          if (!isUpgraded) {
             attack.count(statusOf(data))
-            upgraded = true
+            isUpgraded = true
             pump()
           }
           if (data[0] === CLOSE_FRAME && data.length >= 4) attack.count(String(data.readUInt16BE(2)))
@@ -414,15 +414,15 @@ async function floodFrames(
 /** A masked client frame (RFC 6455 section 5.2) with a mask of zeros. */
 function frame(opcode: number, text: string): Buffer {
   const payload = Buffer.from(text)
-  const short = payload.length < 126
-  const headBytes = Buffer.alloc(short ? 6 : 8)
+  const isShort = payload.length < 126
+  const headBytes = Buffer.alloc(isShort ? 6 : 8)
   headBytes[0] = 0x80 | opcode
-  headBytes[1] = 0x80 | (short ? payload.length : 126)
-  if (!short) headBytes.writeUInt16BE(payload.length, 2)
+  headBytes[1] = 0x80 | (isShort ? payload.length : 126)
+  if (!isShort) headBytes.writeUInt16BE(payload.length, 2)
   return Buffer.concat([headBytes, payload])
 }
 
-function head(method: string, path: string, length: number, ...headers: string[]): string {
+function requestHead(method: string, path: string, length: number, ...headers: string[]): string {
   return [
     `${method} ${path} HTTP/1.1`,
     'Host: localhost',
@@ -433,24 +433,24 @@ function head(method: string, path: string, length: number, ...headers: string[]
   ].join('\r\n')
 }
 
-function raw(method: string, path: string, body: string): string {
-  return head(method, path, body.length) + body
+function rawRequest(method: string, path: string, body: string): string {
+  return requestHead(method, path, body.length) + body
 }
 
-function post(path: string, body: unknown): string {
-  return raw('POST', path, JSON.stringify(body))
+function postRequest(path: string, body: unknown): string {
+  return rawRequest('POST', path, JSON.stringify(body))
 }
 
-function send(email: string): string {
-  return post('/auth/send-magic-link', { email })
+function linkRequest(email: string): string {
+  return postRequest('/auth/send-magic-link', { email })
 }
 
-function get(path: string, ...headers: string[]): string {
+function getRequest(path: string, ...headers: string[]): string {
   return [`GET ${path} HTTP/1.1`, 'Host: localhost', ...headers, '\r\n'].join('\r\n')
 }
 
-function upgrade(path: string, ...headers: string[]): string {
-  return get(
+function upgradeRequest(path: string, ...headers: string[]): string {
+  return getRequest(
     path,
     'Connection: Upgrade',
     'Upgrade: websocket',

@@ -1,6 +1,6 @@
 /** Runs the jobs that the parent process sends, one after the other, and answers each; exits with its parent. */
-export function serveJobs<Order, Result>(run: (job: Order) => Promise<Result>): void {
-  process.on('message', (job: Order) => {
+export function serveJobs<Job, Result>(run: (job: Job) => Promise<Result>): void {
+  process.on('message', (job: Job) => {
     run(job).then(
       result => {
         if (result !== undefined) process.send!(result)

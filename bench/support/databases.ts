@@ -86,9 +86,9 @@ export function benchKey(n: number): string {
   return `svc_${n.toString(36).padStart(32, '0')}`
 }
 
-/** Request bodies for `wanted` keys, spread evenly over all keys, in an order without locality. */
-export function exchangeBodies(keys: number, wanted = 1000): string[] {
-  const count = Math.min(keys, wanted)
+/** Request bodies for `wantedCount` keys, spread evenly over all keys, in an order without locality. */
+export function exchangeBodies(keys: number, wantedCount = 1000): string[] {
+  const count = Math.min(keys, wantedCount)
   const step = Math.floor(keys / count)
   const bodies = Array.from({ length: count }, (_, index) =>
     JSON.stringify({ api_key: benchKey(((index * 7919) % count) * step) }),
@@ -100,10 +100,10 @@ export function exchangeBodies(keys: number, wanted = 1000): string[] {
 function fillSqlite(file: string, keys: number): void {
   const database = new DatabaseSync(file)
   database.exec('pragma synchronous = off; pragma cache_size = -1000000; pragma temp_store = memory')
-  const user = database.prepare(
+  const insertUser = database.prepare(
     `insert into users (id, email, role, status, created_at) values (?, ?, 'user', 'active', ?)`,
   )
-  const key = database.prepare(
+  const insertKey = database.prepare(
     `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at, last_used_at)
      values (?, ?, 'service-sdk', ?, ?, null, '[]', '[]', ?, ?)`,
   )
@@ -117,9 +117,9 @@ function fillSqlite(file: string, keys: number): void {
   database.exec('begin')
   for (let n = 0; n < keys; n++) {
     const userId = benchId(1, Math.floor(n / KEYS_PER_USER))
-    if (n % KEYS_PER_USER === 0) user.run(userId, `user${n}@example.com`, CREATED_AT)
+    if (n % KEYS_PER_USER === 0) insertUser.run(userId, `user${n}@example.com`, CREATED_AT)
     const text = benchKey(n)
-    key.run(
+    insertKey.run(
       benchId(2, n),
       userId,
       hash('sha256', text, 'base64url'),

@@ -14,21 +14,21 @@ const require = createRequire(new URL('../../packages/server/package.json', impo
 const sodium = require('sodium-native')
 
 const database = new DatabaseSync(process.argv[2]!, { readOnly: true })
-const find = database.prepare('select * from api_keys where key_hash = ?')
+const findKey = database.prepare('select * from api_keys where key_hash = ?')
 const publicKey = Buffer.alloc(32)
 const secretKey = Buffer.alloc(64)
 sodium.crypto_sign_keypair(publicKey, secretKey)
 const header = encode(
   JSON.stringify({ alg: 'EdDSA', typ: 'agent_ws', kid: '0198c9f2-0000-7000-8000-000000000000' }),
 )
-let tokens = 0
+let tokenCount = 0
 
 const server = createServer((request, response) => {
   const chunks: Buffer[] = []
   request.on('data', chunk => chunks.push(chunk))
   request.on('end', () => {
     const { api_key } = JSON.parse(Buffer.concat(chunks).toString())
-    const row = find.get(hash('sha256', api_key, 'base64url')) as Record<string, string> | undefined
+    const row = findKey.get(hash('sha256', api_key, 'base64url')) as Record<string, string> | undefined
     if (!row) {
       response.writeHead(401).end()
       return
@@ -45,7 +45,7 @@ const server = createServer((request, response) => {
       iat: now,
       nbf: now,
       exp: now + 900,
-      jti: `0198c9f2-0000-7000-8000-${String(tokens++).padStart(12, '0')}`,
+      jti: `0198c9f2-0000-7000-8000-${String(tokenCount++).padStart(12, '0')}`,
     }
     const message = `${header}.${encode(JSON.stringify(claims))}`
     const signature = Buffer.allocUnsafe(64)

@@ -41,11 +41,11 @@ process.on('disconnect', () => process.exit())
 async function execute(job: AgentsJob): Promise<AgentsResult> {
   closes = {}
   const startedAt = performance.now()
-  const count = await work(job)
+  const count = await runJob(job)
   return { count, seconds: (performance.now() - startedAt) / 1000, closes }
 }
 
-function work(job: AgentsJob): Promise<number> {
+function runJob(job: AgentsJob): Promise<number> {
   switch (job.do) {
     case 'connect':
       return connectAll(job)
@@ -61,11 +61,11 @@ function work(job: AgentsJob): Promise<number> {
 }
 
 async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsJob, { do: 'connect' }>) {
-  let started = 0
+  let startedCount = 0
   const connectNext = async () => {
-    while (started < count) {
+    while (startedCount < count) {
       // Tokens are used in their order, since a renewal needs a token of the same owner.
-      const index = started++
+      const index = startedCount++
       agents[index] = await open(port, tokens[index % tokens.length]!)
     }
   }
@@ -76,29 +76,29 @@ async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsJob, { 
 /** Resolves when the first text frame has arrived, which is `ready`. */
 function open(port: number, token: string): Promise<Agent> {
   return new Promise((resolve, reject) => {
-    let upgraded = false
-    let rest: Buffer = EMPTY
+    let isUpgraded = false
+    let unreadBytes: Buffer = EMPTY
     const socket = connect({
       port,
       host: '127.0.0.1',
       noDelay: true,
       onread: {
         // All connections share one buffer; incomplete frames are copied out of it.
-        buffer: shared,
+        buffer: sharedBuffer,
         callback: (length: number) => {
-          let bytes = Buffer.concat([rest, shared.subarray(0, length)])
-          if (!upgraded) {
+          let bytes = Buffer.concat([unreadBytes, sharedBuffer.subarray(0, length)])
+          if (!isUpgraded) {
             const end = bytes.indexOf('\r\n\r\n')
             if (end < 0) {
-              rest = bytes
+              unreadBytes = bytes
               return true
             }
             if (!bytes.subarray(0, 12).equals(SWITCHING_PROTOCOLS))
               reject(new Error(bytes.toString('latin1', 0, 2000)))
-            upgraded = true
+            isUpgraded = true
             bytes = bytes.subarray(end + 4)
           }
-          rest = readFrames(agent, bytes)
+          unreadBytes = readFrames(agent, bytes)
           return true
         },
       },
@@ -115,7 +115,7 @@ function open(port: number, token: string): Promise<Agent> {
 }
 
 const EMPTY = Buffer.alloc(0)
-const shared = Buffer.alloc(64 * 1024)
+const sharedBuffer = Buffer.alloc(64 * 1024)
 const SWITCHING_PROTOCOLS = Buffer.from('HTTP/1.1 101')
 
 function handshake(token: string): string {
@@ -134,19 +134,19 @@ function handshake(token: string): string {
 
 /** Handles complete frames; returns the bytes of an incomplete one. */
 function readFrames(agent: Agent, bytes: Buffer): Buffer {
-  let at = 0
-  while (bytes.length - at >= 2) {
-    const short = bytes[at + 1]! & 127
-    const head = short < 126 ? 2 : short === 126 ? 4 : 10
-    if (bytes.length - at < head) break
+  let offset = 0
+  while (bytes.length - offset >= 2) {
+    const shortLength = bytes[offset + 1]! & 127
+    const headLength = shortLength < 126 ? 2 : shortLength === 126 ? 4 : 10
+    if (bytes.length - offset < headLength) break
     const length =
-      short < 126 ? short : short === 126 ? bytes.readUInt16BE(at + 2) : bytes.readUInt32BE(at + 6)
-    if (bytes.length - at < head + length) break
-    const payload = bytes.subarray(at + head, at + head + length)
-    onFrame(agent, bytes[at]! & 15, payload)
-    at += head + length
+      shortLength < 126 ? shortLength : shortLength === 126 ? bytes.readUInt16BE(offset + 2) : bytes.readUInt32BE(offset + 6)
+    if (bytes.length - offset < headLength + length) break
+    const payload = bytes.subarray(offset + headLength, offset + headLength + length)
+    onFrame(agent, bytes[offset]! & 15, payload)
+    offset += headLength + length
   }
-  return at === bytes.length ? EMPTY : Buffer.from(bytes.subarray(at))
+  return offset === bytes.length ? EMPTY : Buffer.from(bytes.subarray(offset))
 }
 
 const [TEXT, CLOSE, PING, PONG] = [1, 8, 9, 10]
@@ -171,28 +171,28 @@ function recordClose(agent: Agent, code: string): void {
 
 /** A frame masked with zeros, which is allowed and needs no computation. */
 function frame(opcode: number, payload: Buffer): Buffer {
-  const long = payload.length > 125
-  const head = Buffer.alloc(long ? 8 : 6)
+  const isLong = payload.length > 125
+  const head = Buffer.alloc(isLong ? 8 : 6)
   head[0] = 128 | opcode
-  head[1] = 128 | (long ? 126 : payload.length)
-  if (long) head.writeUInt16BE(payload.length, 2)
+  head[1] = 128 | (isLong ? 126 : payload.length)
+  if (isLong) head.writeUInt16BE(payload.length, 2)
   return Buffer.concat([head, payload])
 }
 
 async function requestAll({ frames, answer, atOnce, durationMs }: Extract<AgentsJob, { do: 'ask' }>) {
   const bytes = frames.map(text => frame(TEXT, Buffer.from(text)))
-  const until = performance.now() + durationMs
-  let next = 0
-  let answered = 0
+  const endsAt = performance.now() + durationMs
+  let nextIndex = 0
+  let answeredCount = 0
   const requestNext = async () => {
-    while (performance.now() < until) {
-      const index = next++ % agents.length
+    while (performance.now() < endsAt) {
+      const index = nextIndex++ % agents.length
       await request(agents[index]!, bytes[index % bytes.length]!, answer)
-      answered++
+      answeredCount++
     }
   }
   await Promise.all(Array.from({ length: Math.min(atOnce, agents.length) }, requestNext))
-  return answered
+  return answeredCount
 }
 
 function request(agent: Agent, bytes: Buffer, answer: string): Promise<void> {
@@ -208,10 +208,10 @@ function request(agent: Agent, bytes: Buffer, answer: string): Promise<void> {
 
 function fanOut({ frame: text, answer, receivers }: Extract<AgentsJob, { do: 'fan-out' }>): Promise<number> {
   return new Promise(resolve => {
-    let received = 0
+    let receivedCount = 0
     for (const agent of agents.slice(1)) {
       agent.onText = message => {
-        if (message.includes(answer) && ++received === receivers) resolve(received)
+        if (message.includes(answer) && ++receivedCount === receivers) resolve(receivedCount)
       }
     }
     agents[0]!.socket.write(frame(TEXT, Buffer.from(text)))

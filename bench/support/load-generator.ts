@@ -17,15 +17,15 @@ async function run(job: LoadJob): Promise<LoadResult> {
   const tally: Tally = { measuring: false, latencies: [], failed: 0 }
   const idleConnections: Connection[] = []
   const dueTimes: number[] = []
-  let next = 0
-  let running = true
+  let nextIndex = 0
+  let isRunning = true
 
   const start = (connection: Connection, dueAt: number) => {
-    connection.send(requests[next++ % requests.length]!, dueAt)
+    connection.send(requests[nextIndex++ % requests.length]!, dueAt)
   }
   const onAnswer = (connection: Connection, milliseconds: number, status: string) => {
-    if (tally.measuring) count(tally, milliseconds, status, connection)
-    if (!running) return
+    if (tally.measuring) countAnswer(tally, milliseconds, status, connection)
+    if (!isRunning) return
     if (job.rate === null) start(connection, performance.now())
     else if (dueTimes.length > 0) start(connection, dueTimes.shift()!)
     else idleConnections.push(connection)
@@ -44,12 +44,12 @@ async function run(job: LoadJob): Promise<LoadResult> {
   await wait(job.durationMs)
   const seconds = (performance.now() - startedAt) / 1000
   tally.measuring = false
-  running = false
+  isRunning = false
   stopSending?.()
   for (const connection of connections) connection.close()
   const { latencies, failed, failure } = tally
-  const at = (p: number) => percentile(latencies, p)
-  return { answered: latencies.length, failed, failure, seconds, p50: at(50), p99: at(99), p999: at(99.9) }
+  const percentileOf = (p: number) => percentile(latencies, p)
+  return { answered: latencies.length, failed, failure, seconds, p50: percentileOf(50), p99: percentileOf(99), p999: percentileOf(99.9) }
 }
 
 interface Tally {
@@ -59,7 +59,7 @@ interface Tally {
   failure?: string
 }
 
-function count(tally: Tally, milliseconds: number, status: string, connection: Connection): void {
+function countAnswer(tally: Tally, milliseconds: number, status: string, connection: Connection): void {
   if (status.startsWith('2')) tally.latencies.push(milliseconds)
   else {
     tally.failed++
@@ -75,11 +75,11 @@ function sendAtRate(
   start: (connection: Connection, dueAt: number) => void,
 ): () => void {
   const startedAt = performance.now()
-  let started = 0
+  let startedCount = 0
   const timer = setInterval(() => {
     const now = performance.now()
-    for (let dueAt = startedAt + (started * 1000) / rate; dueAt <= now; dueAt += 1000 / rate) {
-      started++
+    for (let dueAt = startedAt + (startedCount * 1000) / rate; dueAt <= now; dueAt += 1000 / rate) {
+      startedCount++
       const connection = idleConnections.pop()
       if (connection) start(connection, dueAt)
       else dueTimes.push(dueAt)
@@ -103,7 +103,7 @@ function openConnection(
   return new Promise((resolve, reject) => {
     let sentAt = 0
     const buffer = Buffer.alloc(64 * 1024)
-    let filled = 0
+    let filledBytes = 0
     const chunk = Buffer.alloc(64 * 1024)
     const socket: Socket = connect({
       port,
@@ -112,12 +112,12 @@ function openConnection(
       onread: {
         buffer: chunk,
         callback: (length: number) => {
-          chunk.copy(buffer, filled, 0, length)
-          filled += length
-          if (filled < answerLength(buffer, filled)) return true
+          chunk.copy(buffer, filledBytes, 0, length)
+          filledBytes += length
+          if (filledBytes < answerLength(buffer, filledBytes)) return true
           const status = buffer.toString('latin1', 9, 12)
-          connection.lastAnswer = () => buffer.toString('latin1', 0, Math.min(filled || length, 2000))
-          filled = 0
+          connection.lastAnswer = () => buffer.toString('latin1', 0, Math.min(filledBytes || length, 2000))
+          filledBytes = 0
           onAnswer(connection, performance.now() - sentAt, status)
           return true
         },
@@ -137,20 +137,20 @@ function openConnection(
 }
 
 /** Length in bytes of the answer at the start of the buffer; infinite until its header is complete. */
-function answerLength(buffer: Buffer, filled: number): number {
-  const headEnd = buffer.subarray(0, filled).indexOf(HEAD_END)
+function answerLength(buffer: Buffer, filledBytes: number): number {
+  const headEnd = buffer.subarray(0, filledBytes).indexOf(HEAD_END)
   if (headEnd < 0) return Number.POSITIVE_INFINITY
   const length = /\r\ncontent-length: (\d+)/i.exec(buffer.toString('latin1', 0, headEnd))
   return headEnd + 4 + Number(length?.[1] ?? 0)
 }
 
 function toRequest({ method, path, headers }: LoadJob, body: string): Buffer {
-  const all = { 'content-type': 'application/json', ...headers }
+  const allHeaders = { 'content-type': 'application/json', ...headers }
   const lines = [
     `${method} ${path} HTTP/1.1`,
     'Host: localhost',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries(allHeaders).map(([name, value]) => `${name}: ${value}`),
   ]
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`)
 }

@@ -4,10 +4,10 @@ import { cpuSeconds, LOAD_CORE, spawnPinned } from './machine.ts'
 
 export interface Load extends AsyncDisposable {
   /** Runs a job against a listening process, or several that share a port. @throws Error if an answer is not 2xx */
-  run(job: LoadJob, pids: number | readonly number[]): Promise<Measured>
+  run(job: LoadJob, pids: number | readonly number[]): Promise<Measurement>
 }
 
-export interface Measured extends LoadResult {
+export interface Measurement extends LoadResult {
   perSecond: number
   /** Processor time of the measured processes per answer, in microseconds. */
   cpuMicroseconds: number

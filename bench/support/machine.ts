@@ -12,7 +12,7 @@ export const LOAD_CORE = CORES > 1 ? 1 : 0
 
 const canPin = spawnSync('taskset', ['--version']).status === 0
 /** Clock ticks a second, the unit of `/proc/…/stat`. */
-const TICKS = Number(spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }).stdout) || 100
+const TICKS_PER_SECOND = Number(spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }).stdout) || 100
 
 /** Pins this process and its children to the load generator's core. */
 export function pinBench(): void {
@@ -27,15 +27,15 @@ export function spawnPinned(
   program = process.execPath,
 ): ChildProcess {
   const command = [program, ...args]
-  const pinned = canPin ? ['taskset', '-c', String(core), ...command] : command
-  return spawn(pinned[0]!, pinned.slice(1), options)
+  const pinnedCommand = canPin ? ['taskset', '-c', String(core), ...command] : command
+  return spawn(pinnedCommand[0]!, pinnedCommand.slice(1), options)
 }
 
 /** Processor time in seconds that a process has used, over all threads. */
 export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / TICKS
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
 /** The ids of the running child processes of a process. */

@@ -41,12 +41,12 @@ async function run(job: NeighboursJob): Promise<NeighboursResult> {
   const post = (path: string, body: unknown, number: number) => call(http, job.port, path, body, number)
   const messages = await openMessages(job)
   const signIns = job.signIns.values()
-  const verifies = job.signIns.values()
+  const verifications = job.signIns.values()
   const work: Record<Kind, (n: number) => Promise<void>> = {
     exchange: n => post('/auth/agent-token', { api_key: job.keys[n % job.keys.length] }, n),
     send: n => post('/auth/send-magic-link', { email: signIns.next().value!.email }, n),
     verify: n => {
-      const { email, token } = verifies.next().value!
+      const { email, token } = verifications.next().value!
       return post('/auth/verify-magic-link', { email, token }, n)
     },
     message: n => messages.exchange(n),
@@ -69,29 +69,29 @@ async function openLoop(
 ): Promise<void> {
   const startedAt = performance.now()
   const count = Math.floor((durationMs / 1000) * perSecond)
-  const running: Promise<void>[] = []
+  const pendingWork: Promise<void>[] = []
   for (let n = 0; n < count; n++) {
-    const due = startedAt + (n * 1000) / perSecond
-    const waitMs = due - performance.now()
+    const dueAt = startedAt + (n * 1000) / perSecond
+    const waitMs = dueAt - performance.now()
     if (waitMs > 0) await wait(waitMs)
-    running.push(
+    pendingWork.push(
       work(n).then(
-        () => void tally.latencies.push(performance.now() - due),
+        () => void tally.latencies.push(performance.now() - dueAt),
         error => void tally.failures.push(String(error)),
       ),
     )
   }
-  await Promise.all(running)
+  await Promise.all(pendingWork)
 }
 
 function latenciesOf({ latencies, failures }: Tally): UserLatencies {
-  const answered = latencies.length > 0 ? latencies : [TIMEOUT_MS]
+  const latenciesOrTimeout = latencies.length > 0 ? latencies : [TIMEOUT_MS]
   return {
     count: latencies.length + failures.length,
     errors: failures.length,
     ...(failures[0] ? { error: failures[0] } : {}),
-    p50: percentile(answered, 50),
-    p99: percentile(answered, 99),
+    p50: percentile(latenciesOrTimeout, 50),
+    p99: percentile(latenciesOrTimeout, 99),
   }
 }
 
@@ -102,7 +102,7 @@ function addressOf(n: number): string {
 
 function call(agent: Agent, port: number, path: string, body: unknown, number: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const outgoing = request(
+    const clientRequest = request(
       {
         agent,
         host: '127.0.0.1',
@@ -124,17 +124,17 @@ function call(agent: Agent, port: number, path: string, body: unknown, number: n
         })
       },
     )
-    outgoing.on('timeout', () => outgoing.destroy(new Error(`${path}: no answer in ${TIMEOUT_MS} ms`)))
-    outgoing.on('error', reject)
-    outgoing.end(JSON.stringify(body))
+    clientRequest.on('timeout', () => clientRequest.destroy(new Error(`${path}: no answer in ${TIMEOUT_MS} ms`)))
+    clientRequest.on('error', reject)
+    clientRequest.end(JSON.stringify(body))
   })
 }
 
 async function openMessages({ port, agents }: NeighboursJob) {
-  const from = await openAgent(port, agents.fromToken)
-  const to = await openAgent(port, agents.toToken)
+  const sender = await openAgent(port, agents.fromToken)
+  const receiver = await openAgent(port, agents.toToken)
   const pendingMessages = new Map<number, () => void>()
-  to.socket.on('message', data => {
+  receiver.socket.on('message', data => {
     const frame = JSON.parse(String(data)) as { type: string; data?: { n: number } }
     if (frame.type !== 'message' || !frame.data) return
     pendingMessages.get(frame.data.n)?.()
@@ -144,22 +144,22 @@ async function openMessages({ port, agents }: NeighboursJob) {
     exchange(n: number): Promise<void> {
       return new Promise((resolve, reject) => {
         const timer = setTimeout(
-          () => reject(new Error(`message lost (${describe(from)}, ${describe(to)})`)),
+          () => reject(new Error(`message lost (${describe(sender)}, ${describe(receiver)})`)),
           TIMEOUT_MS,
         )
         pendingMessages.set(n, () => {
           clearTimeout(timer)
           resolve()
         })
-        from.socket.send(
-          JSON.stringify({ type: 'send', id: String(n), to: to.connectionId, data: { n } }),
+        sender.socket.send(
+          JSON.stringify({ type: 'send', id: String(n), to: receiver.connectionId, data: { n } }),
           error => error && reject(error),
         )
       })
     },
     close() {
-      from.socket.close()
-      to.socket.close()
+      sender.socket.close()
+      receiver.socket.close()
     },
   }
 }

@@ -116,7 +116,7 @@ export async function addPeoplePostgres(url: string, people: People): Promise<vo
         const count = Math.min(ROWS_PER_INSERT, people.to - from)
         const rows = Array.from({ length: count }, (_, index) => row(from + index))
         const objects = rows.map(values =>
-          Object.fromEntries(columns.map((column, at) => [column, values[at]])),
+          Object.fromEntries(columns.map((column, index) => [column, values[index]])),
         )
         await client.query(
           `insert into ${name} (${columns.join(', ')})

@@ -57,14 +57,14 @@ export function startProgram(
 
 async function start(
   args: string[],
-  ready: RegExp,
+  readyPattern: RegExp,
   options: { settings: Record<string, string>; core?: ProcessOptions['core']; program?: string },
 ): Promise<RunningProcess> {
   const startedAt = performance.now()
   const { settings, core = SERVER_CORE, program } = options
-  const env = { ...withoutSettings(), ...settings }
+  const env = { ...environmentWithoutSettings(), ...settings }
   const child = spawnPinned(core, args, { env, stdio: ['ignore', 'pipe', 'inherit'] }, program)
-  const port = await readyPort(child, ready)
+  const port = await readyPort(child, readyPattern)
   return {
     pid: child.pid!,
     port,
@@ -79,17 +79,17 @@ async function start(
 }
 
 /** The environment without settings of the service. */
-function withoutSettings(): NodeJS.ProcessEnv {
+function environmentWithoutSettings(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(KEYWAY_|PORT$)/.test(name)))
 }
 
-function readyPort(child: ChildProcess, ready: RegExp): Promise<number> {
+function readyPort(child: ChildProcess, readyPattern: RegExp): Promise<number> {
   return new Promise((resolve, reject) => {
     let output = ''
     const timer = setTimeout(() => reject(new Error(`not ready in time:\n${output}`)), READY_TIMEOUT_MS)
     child.stdout!.on('data', chunk => {
       if (output.length < 100_000) output += chunk
-      const match = ready.exec(output)
+      const match = readyPattern.exec(output)
       if (!match) return
       clearTimeout(timer)
       resolve(Number(match[1]))

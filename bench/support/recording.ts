@@ -2,14 +2,14 @@ import pg from 'pg'
 import type { DatabaseStorage } from '../../packages/server/src/storage/database.ts'
 
 /** A statement that the service executed, with its values. */
-export interface Recorded {
+export interface RecordedStatement {
   text: string
   values: unknown[]
 }
 
 /** Records all statements sent to PostgreSQL during `work`, including BEGIN and COMMIT. */
-export async function recordPostgres(work: () => Promise<unknown>): Promise<Recorded[]> {
-  const recorded: Recorded[] = []
+export async function recordPostgres(work: () => Promise<unknown>): Promise<RecordedStatement[]> {
+  const statements: RecordedStatement[] = []
   const prototype = pg.Client.prototype as unknown as { query(...args: unknown[]): unknown }
   const { query } = prototype
   prototype.query = function (...args: unknown[]) {
@@ -19,7 +19,7 @@ export async function recordPostgres(work: () => Promise<unknown>): Promise<Reco
       values?: unknown[]
     }
     const values = config.values ?? (Array.isArray(second) ? second : [])
-    if (belongsToCall(config.text)) recorded.push({ text: config.text, values })
+    if (belongsToCall(config.text)) statements.push({ text: config.text, values })
     return query.apply(this, args)
   }
   try {
@@ -27,10 +27,10 @@ export async function recordPostgres(work: () => Promise<unknown>): Promise<Reco
   } finally {
     prototype.query = query
   }
-  return recorded
+  return statements
 }
 
-/** Whether the statement is the recorded call's: excludes LISTEN and SET, by which nodes connect. */
+/** Whether the statement belongs to the recorded call: excludes LISTEN and SET, with which nodes set up connections. */
 function belongsToCall(text: string): boolean {
   return !/^\s*(listen|set)\b/i.test(text)
 }
@@ -39,8 +39,8 @@ function belongsToCall(text: string): boolean {
 export async function recordSqlite(
   storage: DatabaseStorage,
   work: () => Promise<unknown>,
-): Promise<Recorded[]> {
-  const recorded: Recorded[] = []
+): Promise<RecordedStatement[]> {
+  const statements: RecordedStatement[] = []
   const { engine } = storage
   const { transaction } = engine
   engine.transaction = (run, landed) =>
@@ -49,7 +49,7 @@ export async function recordSqlite(
         run({
           ...tx,
           execute(text, values) {
-            recorded.push({ text, values: [...values] })
+            statements.push({ text, values: [...values] })
             return tx.execute(text, values)
           },
         }),
@@ -60,7 +60,7 @@ export async function recordSqlite(
   } finally {
     engine.transaction = transaction
   }
-  return recorded
+  return statements
 }
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
@@ -73,8 +73,8 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
  * - Other ids and strings of 43 characters (hashes and secrets), which were random, become placeholders: the number of
  *   the value in order of first appearance, and `n`. So equal values stay equal, and those of two users differ.
  */
-export function replayer(
-  recorded: readonly Recorded[],
+export function createReplayer(
+  recordedStatements: readonly RecordedStatement[],
   recordedNumber: number,
   tokenHash: (n: number) => string,
 ) {
@@ -103,9 +103,9 @@ export function replayer(
     })
     return n => makers.map(make => make(n)).join('')
   }
-  const statements = recorded.map(({ text, values }) => ({ text, values: values.map(template) }))
-  return (n: number): Recorded[] =>
-    statements.map(({ text, values }) => ({ text, values: values.map(make => make(n)) }))
+  const templates = recordedStatements.map(({ text, values }) => ({ text, values: values.map(template) }))
+  return (n: number): RecordedStatement[] =>
+    templates.map(({ text, values }) => ({ text, values: values.map(make => make(n)) }))
 }
 
 function numberOf(valueNumbers: Map<string, number>, value: string): number {

@@ -13,7 +13,7 @@ export interface Target {
 
 export type Row = Record<string, string | number>
 
-/** Prints the tables and writes the same as `bench/results/NAME.json`. */
+/** Prints the tables and the targets, and writes them to `bench/results/NAME.json`. */
 export function report(name: string, tables: Record<string, Row[]>, targets: Target[]): void {
   for (const [title, rows] of Object.entries(tables)) print(title, rows)
   print(

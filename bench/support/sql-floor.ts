@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
 import { tokenHashOf } from './people.ts'
-import { type Recorded, replayer } from './recording.ts'
+import { type RecordedStatement, createReplayer } from './recording.ts'
 
 /**
  * The floor (unavoidable work) of a sign-in call: node:http, one JSON.parse, the same statements that the service
@@ -18,12 +18,12 @@ const sodium = require('sodium-native')
 interface Plan {
   url: string
   number: number
-  statements: Recorded[]
+  statements: RecordedStatement[]
   answerBytes: number
 }
 
 const plan = JSON.parse(readFileSync(process.argv[2]!, 'utf8')) as Plan
-const replay = replayer(plan.statements, plan.number, tokenHashOf)
+const replay = createReplayer(plan.statements, plan.number, tokenHashOf)
 const pool = new pg.Pool({ connectionString: plan.url, max: 20 })
 const publicKey = Buffer.alloc(32)
 const secretKey = Buffer.alloc(64)

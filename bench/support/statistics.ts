@@ -9,8 +9,8 @@ export function median(values: readonly number[]): number {
 
 /** The smallest value that at least `p` percent of the values do not exceed. */
 export function percentile(values: readonly number[], p: number): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.max(0, Math.ceil((p / 100) * sorted.length) - 1)] ?? Number.NaN
+  const sortedValues = [...values].sort((a, b) => a - b)
+  return sortedValues[Math.max(0, Math.ceil((p / 100) * sortedValues.length) - 1)] ?? Number.NaN
 }
 
 /** Median, minimum and maximum, as in `0.81 (0.78–0.84)`. */

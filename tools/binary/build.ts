@@ -71,9 +71,9 @@ export async function buildBinary(folder: string): Promise<void> {
 }
 
 /** Writes the assets as files with numbers for names, since the path of one may be the folder of another. */
-async function writeAssets(all: Map<string, Buffer>, folder: string): Promise<Record<string, string>> {
-  const sorted = [...all].sort(([a], [b]) => (a < b ? -1 : 1))
-  const names = sorted.map(async ([path, content], number) => {
+async function writeAssets(assetFiles: Map<string, Buffer>, folder: string): Promise<Record<string, string>> {
+  const sortedAssets = [...assetFiles].sort(([a], [b]) => (a < b ? -1 : 1))
+  const names = sortedAssets.map(async ([path, content], number) => {
     await writeFile(join(folder, `${number}`), content)
     return [path, `${number}`]
   })

@@ -13,7 +13,7 @@ const SERVER = join(ROOT, 'packages/server/src')
 const OWN_FILES_MODULE = join(SERVER, 'own-files.ts')
 const ADDON_LOADER = join(ROOT, 'node_modules/sodium-native/binding.js')
 /** Optional parts of dependencies, which are not installed. */
-const EXTERNAL = ['pg-native']
+const EXTERNAL_MODULES = ['pg-native']
 
 interface Plugin {
   name: string
@@ -46,15 +46,15 @@ export async function bundle(input: string, format: 'cjs' | 'esm'): Promise<stri
     cwd: ROOT,
     input,
     platform: 'node',
-    external: EXTERNAL,
+    external: EXTERNAL_MODULES,
     plugins: [rewritePaths],
     onwarn(warning) {
       throw new Error(warning.message)
     },
   })
-  // Not minified: logs have the names of errors, and stack traces those of functions.
+  // Not minified, since logs contain the names of errors, and stack traces those of functions.
   const { output } = await build.generate({ format, codeSplitting: false, comments: false })
-  return asciiOnly(output[0]!.code)
+  return escapeNonAscii(output[0]!.code)
 }
 
 const rewritePaths: Plugin = {
@@ -63,12 +63,12 @@ const rewritePaths: Plugin = {
     id === ADDON_LOADER ? readFileSync(join(import.meta.dirname, 'embedded-addon.js'), 'utf8') : undefined,
   async transform(code, id) {
     if (!id.startsWith(SERVER) || id === OWN_FILES_MODULE) return undefined
-    const bundled = await withBundledThreads(withBundledRequires(code), id)
-    if (bundled.includes('import.meta.'))
+    const bundledCode = await withBundledThreads(withBundledRequires(code), id)
+    if (bundledCode.includes('import.meta.'))
       throw new Error(
         `${id} uses import.meta, which is another place in the single executable: see own-files.ts`,
       )
-    return bundled
+    return bundledCode
   },
 }
 
@@ -85,8 +85,8 @@ async function withBundledThreads(code: string, id: string): Promise<string> {
   return code.replace(match, () => `'data:text/javascript;base64,${Buffer.from(content).toString('base64')}'`)
 }
 
-/** Escapes other characters than ASCII, since V8 stores ASCII text in half the memory. Only literals have others. */
-function asciiOnly(code: string): string {
+/** Escapes characters that are not ASCII, since V8 stores ASCII text in half the memory. Only literals contain such. */
+function escapeNonAscii(code: string): string {
   return code.replaceAll(
     /[^\0-\x7f]/g,
     character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,

@@ -6,12 +6,15 @@ import { packagesInside } from './components.ts'
 interface Component {
   name: string
   version: string
-  /** Has the component's package.json and licence. */
+  /** Contains the component's package.json and licence. */
   folder: string
 }
 
 const LICENCE_FILE = /^(licen[cs]e|notice)(\.md|\.txt)?$/i
-/** Has a text for each package that lacks its own or that of a library inside; decision 39 has their sources. */
+/**
+ * The folder with licence texts of packages that come without their own, or without that of an included library. Decision
+ * 39 says where the texts are from.
+ */
 const MISSING_TEXTS = join(import.meta.dirname, 'licences')
 
 /** The licences of the single executable, which each copy of it must come with: Keyway's, Node's and each package's. */
@@ -35,8 +38,8 @@ function nodeFolder(): string {
 
 /** A component's licence under its name. @throws Error if it has none, or another version is installed */
 export function licenceText({ name, version, folder }: Component): string {
-  const installed = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version
-  if (installed !== version) throw new Error(`${name} ${version} is used, but ${installed} is installed`)
+  const installedVersion = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version
+  if (installedVersion !== version) throw new Error(`${name} ${version} is used, but ${installedVersion} is installed`)
   const files = readdirSync(folder).filter(file => LICENCE_FILE.test(file))
   const paths = [...files.sort().map(file => join(folder, file)), join(MISSING_TEXTS, `${name}.txt`)]
   const texts = paths

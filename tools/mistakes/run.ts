@@ -32,14 +32,14 @@ interface Row {
 
 await continueInCopy(import.meta.filename)
 const nameParts = process.argv.slice(2)
-const selected = MISTAKES.filter(
+const selectedMistakes = MISTAKES.filter(
   ({ name }) => nameParts.length === 0 || nameParts.some(text => name.includes(text)),
 )
 const workFolder = mkdtempSync(join(quickFolder(), 'keyway-mistakes-'))
 const cluster = findPostgresBinaries() ? await startCluster() : null
 const rows: Row[] = []
 try {
-  for (const mistake of selected) {
+  for (const mistake of selectedMistakes) {
     const row = await tryMistake(mistake)
     rows.push(row)
     console.log(`${row.result}: ${row.mistake} ${row.by && `(${row.by})`}`)
@@ -59,8 +59,8 @@ async function tryMistake({ name, file, edits, tests }: Mistake): Promise<Row> {
     text: put,
     isOnce: source.split(find).length === 2,
   }))
-  const missing = edits.find((_, index) => !places[index]!.isOnce)
-  if (missing) return { mistake: name, result: 'NOT FOUND', by: `${file}: ${JSON.stringify(missing.find)}` }
+  const missingEdit = edits.find((_, index) => !places[index]!.isOnce)
+  if (missingEdit) return { mistake: name, result: 'NOT FOUND', by: `${file}: ${JSON.stringify(missingEdit.find)}` }
   const files = tests.flatMap(pattern => globSync(pattern, { cwd: PACKAGES }).sort())
   for (const test of new Set(files)) {
     const run = await runTest(join('packages', test), {

@@ -9,7 +9,7 @@ const ORIGINAL_TREE_VARIABLE = 'KEYWAY_ORIGINAL_TREE'
 const NOT_COPIED = new Set(['node_modules', '.git', '.tmp', '.installing', 'results', 'screenshots', 'data'])
 
 /** The original tree, in which results are stored. */
-export const ORIGINAL = process.env[ORIGINAL_TREE_VARIABLE] ?? TREE
+export const ORIGINAL_TREE = process.env[ORIGINAL_TREE_VARIABLE] ?? TREE
 
 /**
  * Continues in a copy of the tree, so that the tree may change meanwhile: runs the same program there with the same

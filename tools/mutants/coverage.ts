@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { ORIGINAL } from './copy.ts'
+import { ORIGINAL_TREE } from './copy.ts'
 import type { Worker } from './pool.ts'
 import { ROOT } from './run-test.ts'
 
@@ -45,13 +45,13 @@ export interface Coverage {
   isKnown(name: string): boolean
 }
 
-const CACHE_FILE = join(ORIGINAL, '.tmp/mutant-coverage.json')
+const CACHE_FILE = join(ORIGINAL_TREE, '.tmp/mutant-coverage.json')
 /** Slower tests are not used: a mutant that only slow tests detect should have a more direct test. */
 const MAX_TEST_MS = 20_000
 
 /**
  * Runs each test once without a mutant. Tests that fail or take too long are left out. Results are cached until the
- * test file changes; they only select the tests of a mutant, so that they may be older than the sources.
+ * test file changes; they only select the tests of a mutant, so they may be older than the sources.
  *
  * @param names  the name of each mutant, by its number
  */
@@ -65,23 +65,23 @@ export async function coverageOf(
   ) => Promise<void>,
 ): Promise<Coverage> {
   const cache = readCache()
-  const table = new Map(cache.names.map((name, index) => [name, index]))
+  const indexByName = new Map(cache.names.map((name, index) => [name, index]))
   const measuredFiles = new Map(cache.measured.map(each => [each.file, each]))
   const indexOf = (id: number) => {
     const name = names[id]!
-    if (!table.has(name)) table.set(name, table.size)
-    return table.get(name)!
+    if (!indexByName.has(name)) indexByName.set(name, indexByName.size)
+    return indexByName.get(name)!
   }
-  if (table.size === 0) for (const id of names.keys()) indexOf(id)
-  const complete = cache.complete || table.size
-  const missing = tests.filter(test => {
+  if (indexByName.size === 0) for (const id of names.keys()) indexOf(id)
+  const complete = cache.complete || indexByName.size
+  const unmeasuredTests = tests.filter(test => {
     const measured = measuredFiles.get(test)
     return measured?.hash !== hashOf(test) || !sources.every(source => measured.sources.includes(source))
   })
-  let done = 0
-  await inParallel(missing, async (file, worker) => {
+  let doneCount = 0
+  await inParallel(unmeasuredTests, async (file, worker) => {
     const { tests, loadHits, leftOut } = await measure(file, worker)
-    console.log(`coverage ${++done}/${missing.length}: ${file} ${leftOut.join('; ')}`)
+    console.log(`coverage ${++doneCount}/${unmeasuredTests.length}: ${file} ${leftOut.join('; ')}`)
     measuredFiles.set(file, {
       file,
       hash: hashOf(file),
@@ -92,21 +92,21 @@ export async function coverageOf(
     mkdirSync(dirname(CACHE_FILE), { recursive: true })
     writeFileSync(
       CACHE_FILE,
-      JSON.stringify({ names: [...table.keys()], complete, measured: [...measuredFiles.values()] }),
+      JSON.stringify({ names: [...indexByName.keys()], complete, measured: [...measuredFiles.values()] }),
     )
   })
-  const all = [...table.keys()]
+  const allNames = [...indexByName.keys()]
   const measured = tests.flatMap(test => measuredFiles.get(test) ?? [])
   return {
     tests: measured.flatMap(({ file, tests }) =>
-      tests.map(({ hits, ...each }) => ({ ...each, file, ...namesOf(hits.map(index => all[index]!)) })),
+      tests.map(({ hits, ...each }) => ({ ...each, file, ...hitsAndBreadth(hits.map(index => allNames[index]!)) })),
     ),
-    loadHits: new Set(measured.flatMap(({ loadHits }) => loadHits.map(index => all[index]!))),
-    isKnown: name => (table.get(name) ?? complete) < complete,
+    loadHits: new Set(measured.flatMap(({ loadHits }) => loadHits.map(index => allNames[index]!))),
+    isKnown: name => (indexByName.get(name) ?? complete) < complete,
   }
 }
 
-function namesOf(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'breadth'> {
+function hitsAndBreadth(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'breadth'> {
   const breadth = new Map<string, number>()
   for (const name of hits) {
     const source = name.slice(0, name.indexOf(' '))
@@ -116,12 +116,12 @@ function namesOf(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'breadth'
 }
 
 async function measure(file: string, worker: Worker) {
-  const loaded = await worker.load(file)
-  if (typeof loaded === 'string' || loaded.kind !== 'loaded')
-    return { tests: [], loadHits: [], leftOut: [`LEFT OUT: ${JSON.stringify(loaded)}`] }
+  const loadReply = await worker.load(file)
+  if (typeof loadReply === 'string' || loadReply.kind !== 'loaded')
+    return { tests: [], loadHits: [], leftOut: [`LEFT OUT: ${JSON.stringify(loadReply)}`] }
   const tests: MeasuredFile['tests'] = []
   const leftOut: string[] = []
-  for (const { title, body } of loaded.tests) {
+  for (const { title, body } of loadReply.tests) {
     const answer = await worker.run(file, title, -1, MAX_TEST_MS)
     if (typeof answer === 'string') leftOut.push(`LEFT OUT: ${title}: ${answer}`)
     else if (answer.kind !== 'ran' || answer.error !== null)
@@ -129,7 +129,7 @@ async function measure(file: string, worker: Worker) {
     else
       tests.push({ title, hash: digest(title + body), milliseconds: answer.milliseconds, hits: answer.hits })
   }
-  return { tests, loadHits: loaded.hits, leftOut }
+  return { tests, loadHits: loadReply.hits, leftOut }
 }
 
 export function hashOf(file: string): string {

@@ -19,14 +19,14 @@ const MIN_TIMEOUT_MS = 8_000
 export function createDetector(coverage: Coverage, { seconds, workFolder, env }: DetectorOptions) {
   /** By source file, the number of mutants that each test detected. */
   const kills = new Map<string, Map<CoveringTest, number>>()
-  const unreliable = new Set<CoveringTest>()
+  const unreliableTests = new Set<CoveringTest>()
   const { tests } = coverage
 
   /** The tests to run for a mutant; without exact coverage all tests that execute the file. */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
-    const direct = tests.filter(test => test.hits.has(mutant.name))
+    const coveringTests = tests.filter(test => test.hits.has(mutant.name))
     const isExact = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)
-    return direct.length > 0 || isExact ? direct : tests.filter(({ breadth }) => breadth.has(mutant.file))
+    return coveringTests.length > 0 || isExact ? coveringTests : tests.filter(({ breadth }) => breadth.has(mutant.file))
   }
 
   /** The tests to run within the time limit, those first that are most likely to detect a mutant of the file. */
@@ -42,7 +42,7 @@ export function createDetector(coverage: Coverage, { seconds, workFolder, env }:
         : (((kills.get(file)?.get(test) ?? 0) + 1) * (test.breadth.get(file) ?? 0)) / (test.milliseconds + 5)
     let remainingMs = seconds * 1000
     return candidates
-      .filter(test => !unreliable.has(test))
+      .filter(test => !unreliableTests.has(test))
       .map(test => ({ test, priority: priority(test) }))
       .sort((a, b) => b.priority - a.priority)
       .filter(({ test }, index) => {
@@ -52,21 +52,21 @@ export function createDetector(coverage: Coverage, { seconds, workFolder, env }:
       .map(({ test }) => test)
   }
 
-  function count(file: string, test: CoveringTest): void {
+  function countKill(file: string, test: CoveringTest): void {
     const counts = kills.get(file) ?? new Map()
     kills.set(file, counts.set(test, (counts.get(test) ?? 0) + 1))
   }
 
-  async function detect(mutant: Candidate, shared: Worker, by?: string): Promise<Detection> {
+  async function detect(mutant: Candidate, sharedWorker: Worker, by?: string): Promise<Detection> {
     const candidates = candidatesFor(mutant)
     if (candidates.length === 0) return { outcome: 'not covered', by: '', testsHash: '', seconds }
     const needsOwnWorker = mutant.isStatic || coverage.loadHits.has(mutant.name)
-    const worker = needsOwnWorker ? createWorker({ workFolder, env, mutant: mutant.id }) : shared
+    const worker = needsOwnWorker ? createWorker({ workFolder, env, mutant: mutant.id }) : sharedWorker
     try {
       for (const each of selectByTime(candidates, mutant.file, by)) {
         const detection = await tryTest(each, mutant, worker, needsOwnWorker)
         if (!detection) continue
-        count(mutant.file, each)
+        countKill(mutant.file, each)
         return { outcome: detection, by: nameOf(each), testsHash: each.hash, seconds }
       }
       return { outcome: 'survived', by: '', testsHash: hashOfAll(candidates), seconds }
@@ -96,14 +96,14 @@ export function createDetector(coverage: Coverage, { seconds, workFolder, env }:
       return outcome === 'timed out' ? 'timed out' : 'killed'
     worker.stop()
     if ((await run(-1)) !== 'passed') {
-      unreliable.add(test)
+      unreliableTests.add(test)
       console.log(`does not pass alone, no longer run: ${nameOf(test)}`)
       return null
     }
-    const again = await run(mutant.id)
-    if (again === 'passed') return null
+    const secondOutcome = await run(mutant.id)
+    if (secondOutcome === 'passed') return null
     worker.stop()
-    return again === 'timed out' ? 'timed out' : 'killed'
+    return secondOutcome === 'timed out' ? 'timed out' : 'killed'
   }
 
   return {

@@ -56,12 +56,12 @@ function walk(
     isForPeople(node, parents.at(-1))
   )
     return
-  const inside = [place, nameOf(node)].filter(Boolean).join('.')
-  visit(node, parents, inside)
+  const innerPlace = [place, nameOf(node)].filter(Boolean).join('.')
+  visit(node, parents, innerPlace)
   for (const [property, child] of Object.entries(node)) {
     if (node.type === 'Property' && property === 'key' && !node.computed) continue
     for (const each of Array.isArray(child) ? child : [child]) {
-      if (isNode(each)) walk(each, [...parents, node], inside, visit)
+      if (isNode(each)) walk(each, [...parents, node], innerPlace, visit)
     }
   }
 }
@@ -156,13 +156,13 @@ const METHODS: Record<string, string | null> = {
 
 function changesOf(node: Node, parents: Node[], code: string): Change[] {
   const parent = parents.at(-1)
-  const whole = (operator: string, text: string): Change => ({
+  const replaceNode = (operator: string, text: string): Change => ({
     operator,
     start: node.start,
     end: node.end,
     text,
   })
-  const operatorOf = (operator: string, after: number, to: string): Change => {
+  const replaceOperator = (operator: string, after: number, to: string): Change => {
     const start = code.indexOf(String(node.operator), after)
     return { operator, start, end: start + String(node.operator).length, text: to, whole: node }
   }
@@ -177,23 +177,23 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
       return node.test ? conditionChanges(node.test as Node).filter(({ text }) => text === 'false') : []
     case 'BinaryExpression': {
       const operator = String(node.operator)
-      const compared = (COMPARISONS[operator] ?? []).map(to => operatorOf('comparison', left.end, to))
-      if (compared.length > 0) return [...compared, ...(isTest(node, parent) ? [] : conditionChanges(node))]
+      const comparisonChanges = (COMPARISONS[operator] ?? []).map(to => replaceOperator('comparison', left.end, to))
+      if (comparisonChanges.length > 0) return [...comparisonChanges, ...(isTest(node, parent) ? [] : conditionChanges(node))]
       const to = ARITHMETIC[operator]
       if (to === undefined || (operator === '+' && [left, node.right as Node].some(isText))) return []
-      return [operatorOf('arithmetic', left.end, to)]
+      return [replaceOperator('arithmetic', left.end, to)]
     }
     case 'LogicalExpression': {
-      const swapped = operatorOf('logical', left.end, LOGICAL[String(node.operator)]!)
-      return node.operator === '??' || isTest(node, parent) ? [swapped] : [swapped, ...conditionChanges(node)]
+      const swap = replaceOperator('logical', left.end, LOGICAL[String(node.operator)]!)
+      return node.operator === '??' || isTest(node, parent) ? [swap] : [swap, ...conditionChanges(node)]
     }
     case 'AssignmentExpression': {
       const to = ASSIGNMENTS[String(node.operator)]
-      return to === undefined || isText(node.right as Node) ? [] : [operatorOf('assignment', left.end, to)]
+      return to === undefined || isText(node.right as Node) ? [] : [replaceOperator('assignment', left.end, to)]
     }
     case 'UpdateExpression':
       return [
-        operatorOf(
+        replaceOperator(
           'update',
           node.prefix ? node.start : (node.argument as Node).end,
           node.operator === '++' ? '--' : '++',
@@ -201,18 +201,18 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
       ]
     case 'UnaryExpression': {
       const to = UNARY[String(node.operator)]
-      return to === undefined ? [] : [operatorOf('unary', node.start, to)]
+      return to === undefined ? [] : [replaceOperator('unary', node.start, to)]
     }
     case 'Literal':
-      if (typeof node.value === 'boolean') return [whole('boolean', String(!node.value))]
+      if (typeof node.value === 'boolean') return [replaceNode('boolean', String(!node.value))]
       if (typeof node.value !== 'string' || parent?.type === 'ExpressionStatement') return []
-      return [whole('string', node.value === '' ? "'mutant'" : "''")]
+      return [replaceNode('string', node.value === '' ? "'mutant'" : "''")]
     case 'TemplateLiteral':
-      return node.end - node.start > 2 ? [whole('string', '``')] : []
+      return node.end - node.start > 2 ? [replaceNode('string', '``')] : []
     case 'ArrayExpression':
-      return (node.elements as Node[]).length > 0 ? [whole('array', '[]')] : []
+      return (node.elements as Node[]).length > 0 ? [replaceNode('array', '[]')] : []
     case 'ObjectExpression':
-      return (node.properties as Node[]).length > 0 ? [whole('object', '{}')] : []
+      return (node.properties as Node[]).length > 0 ? [replaceNode('object', '{}')] : []
     case 'ArrowFunctionExpression': {
       const body = node.body as Node
       if (body.type === 'BlockStatement' || code.slice(body.start, body.end) === 'undefined') return []
@@ -225,10 +225,10 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
         (isConstructor && code.slice(node.start, node.end).includes('super('))
       )
         return []
-      return [whole('block', '{}')]
+      return [replaceNode('block', '{}')]
     }
     case 'ExpressionStatement':
-      return isCall(node.expression as Node) ? [whole('call', ';')] : []
+      return isCall(node.expression as Node) ? [replaceNode('call', ';')] : []
     case 'CallExpression':
       return [...optionalChainChanges(node.callee as Node), ...methodChanges()]
     case 'MemberExpression':
@@ -282,10 +282,10 @@ const MAX_SHOWN_CHARACTERS = 70
 function withKeys(changes: { change: Change; place: string }[], code: string): Mutant[] {
   const keyCounts = new Map<string, number>()
   return changes
-    .filter(({ change }) => parses(code.slice(0, change.start) + change.text + code.slice(change.end)))
+    .filter(({ change }) => isParsable(code.slice(0, change.start) + change.text + code.slice(change.end)))
     .map(({ change, place }) => {
       const { whole, ...mutant } = change
-      const from = `${whole ? `${shortened(code.slice(whole.start, whole.end))}: ` : ''}${shortened(code.slice(change.start, change.end))}`
+      const from = `${whole ? `${shorten(code.slice(whole.start, whole.end))}: ` : ''}${shorten(code.slice(change.start, change.end))}`
       const baseKey = `${place || '(module)'}: ${from} → ${change.text || '(nothing)'}`
       const count = (keyCounts.get(baseKey) ?? 0) + 1
       keyCounts.set(baseKey, count)
@@ -294,7 +294,7 @@ function withKeys(changes: { change: Change; place: string }[], code: string): M
     })
 }
 
-function parses(code: string): boolean {
+function isParsable(code: string): boolean {
   try {
     parse(code, { ecmaVersion: 'latest', sourceType: 'module' })
     return true
@@ -303,7 +303,7 @@ function parses(code: string): boolean {
   }
 }
 
-function shortened(text: string): string {
+function shorten(text: string): string {
   const line = text.replace(/\s+/g, ' ')
   if (line.length <= MAX_SHOWN_CHARACTERS) return line
   return `${line.slice(0, MAX_SHOWN_CHARACTERS)}… ${createHash('sha256').update(line).digest('hex').slice(0, 6)}`

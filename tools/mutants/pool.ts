@@ -28,12 +28,12 @@ export function createWorker(options: WorkerOptions) {
   let child: ChildProcess | null = null
   let folder = ''
   let runs = 0
-  const loaded = new Set<string>()
+  const loadedFiles = new Set<string>()
 
   function start(): ChildProcess {
     folder = mkdtempSync(join(options.workFolder, 'worker-'))
-    const temporary = join(folder, 'tmp')
-    mkdirSync(temporary)
+    const temporaryFolder = join(folder, 'tmp')
+    mkdirSync(temporaryFolder)
     // If this process is root, servers of tests run as another user.
     chmodSync(folder, 0o755)
     runs = 0
@@ -47,7 +47,7 @@ export function createWorker(options: WorkerOptions) {
         NODE_OPTIONS: `--require ${JSON.stringify(join(TOOL_FOLDER, 'switch.cjs'))}`,
         KEYWAY_MUTANTS: options.workFolder,
         KEYWAY_MUTANT_ON: String(options.mutant ?? -1),
-        TMPDIR: temporary,
+        TMPDIR: temporaryFolder,
         [TEST_FOLDER_VARIABLE]: folder,
       },
     })
@@ -58,11 +58,11 @@ export function createWorker(options: WorkerOptions) {
     child.removeAllListeners()
     killGroup(child.pid!)
     child = null
-    loaded.clear()
+    loadedFiles.clear()
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
   }
 
-  function exchange(request: Request, timeoutMs: number): Promise<Reply> {
+  function sendRequest(request: Request, timeoutMs: number): Promise<Reply> {
     child ??= start()
     const worker = child
     return new Promise(resolve => {
@@ -81,8 +81,8 @@ export function createWorker(options: WorkerOptions) {
 
   /** Loads a test file, which `run` does too if necessary. @returns `died` or `timed out` in the same cases as `run` */
   async function load(file: string): Promise<Reply> {
-    const reply = await exchange({ kind: 'load', file }, LOAD_TIMEOUT_MS)
-    if (typeof reply !== 'string' && reply.kind === 'loaded') loaded.add(file)
+    const reply = await sendRequest({ kind: 'load', file }, LOAD_TIMEOUT_MS)
+    if (typeof reply !== 'string' && reply.kind === 'loaded') loadedFiles.add(file)
     return reply
   }
 
@@ -96,11 +96,11 @@ export function createWorker(options: WorkerOptions) {
      */
     async run(file: string, title: string, mutant: number, timeoutMs: number): Promise<Reply> {
       if (++runs > MAX_RUNS_PER_PROCESS) stop()
-      if (!loaded.has(file)) {
+      if (!loadedFiles.has(file)) {
         const reply = await load(file)
-        if (!loaded.has(file)) return reply
+        if (!loadedFiles.has(file)) return reply
       }
-      return exchange({ kind: 'run', file, title, mutant }, timeoutMs)
+      return sendRequest({ kind: 'run', file, title, mutant }, timeoutMs)
     },
   }
 }

@@ -27,7 +27,7 @@ interface Options {
 }
 
 let currentSuite: Suite | null = null
-let registered: RegisteredTest[] = []
+let registeredTests: RegisteredTest[] = []
 
 const SELF_URL = import.meta.url
 /** Both engines run the same tests, so those of PostgreSQL are skipped. */
@@ -46,10 +46,10 @@ export function replaceNodeTest(): void {
 
 /** Imports a test file, and returns the tests that it registers. */
 export async function testsOf(url: string): Promise<RegisteredTest[]> {
-  registered = []
+  registeredTests = []
   currentSuite = { title: '', before: [], parent: null }
   await import(url)
-  return registered
+  return registeredTests
 }
 
 export function describe(title: string, ...rest: [Options, Hook] | [Hook]): void {
@@ -65,7 +65,7 @@ export function test(title: string, ...rest: [Options, Body] | [Body]): void {
   const [options, body] = rest.length === 2 ? rest : [{}, rest[0]]
   if (options.skip || options.todo || title.includes(SKIPPED_TITLE)) return
   const suites = enclosingSuites()
-  registered.push({
+  registeredTests.push({
     title: [...suites.map(suite => suite.title), title].filter(Boolean).join(' › '),
     body: body.toString(),
     run: () => runTest(title, body, suites),

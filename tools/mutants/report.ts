@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ORIGINAL } from './copy.ts'
+import { ORIGINAL_TREE } from './copy.ts'
 import { isCaught, type Result } from './results.ts'
 import type { Candidate } from './run.ts'
 
@@ -22,7 +22,7 @@ export interface RunSummary {
 }
 
 const EQUIVALENTS_FILE = join(import.meta.dirname, 'equivalent.json')
-const RESULTS_DOCUMENT = join(ORIGINAL, 'tools/mutants/results.md')
+const RESULTS_DOCUMENT = join(ORIGINAL_TREE, 'tools/mutants/results.md')
 
 /**
  * Prints statistics by folder and every survivor. @returns the fraction of detected mutants, without equivalent ones

@@ -1,6 +1,6 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { ORIGINAL } from './copy.ts'
+import { ORIGINAL_TREE } from './copy.ts'
 
 export interface Result {
   file: string
@@ -17,7 +17,7 @@ export interface Result {
   seconds: number
 }
 
-const RESULTS = join(ORIGINAL, '.tmp/mutants.jsonl')
+const RESULTS = join(ORIGINAL_TREE, '.tmp/mutants.jsonl')
 
 /** A file with one line per result, of which the latest counts, so that an interrupted run can be continued. */
 export function openResults() {

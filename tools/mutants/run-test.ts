@@ -34,9 +34,9 @@ export interface TestRunOptions {
 /** Runs one test file until its first failure, in a process group of its own that ends with it. */
 export async function runTest(file: string, options: TestRunOptions): Promise<TestRun> {
   const folder = mkdtempSync(join(options.workFolder, 'run-'))
-  const temporary = join(folder, 'tmp')
-  mkdirSync(temporary)
-  const started = performance.now()
+  const temporaryFolder = join(folder, 'tmp')
+  mkdirSync(temporaryFolder)
+  const startedAt = performance.now()
   const preloads = [UNTRACKED_PROMISES, join(TOOL_FOLDER, 'hook.cjs')].map(
     path => `--require ${JSON.stringify(path)}`,
   )
@@ -55,7 +55,7 @@ export async function runTest(file: string, options: TestRunOptions): Promise<Te
         ...process.env,
         ...options.env,
         NODE_OPTIONS: preloads.join(' '),
-        TMPDIR: temporary,
+        TMPDIR: temporaryFolder,
         [TEST_FOLDER_VARIABLE]: folder,
         ...(options.mutant && { KEYWAY_MUTANT: JSON.stringify(options.mutant) }),
       },
@@ -72,14 +72,14 @@ export async function runTest(file: string, options: TestRunOptions): Promise<Te
   clearTimeout(timer)
   killGroup(child.pid!)
   // Children that outlive the test may keep its output open for a moment.
-  const printed = await Promise.race([
+  const printedText = await Promise.race([
     output,
     new Promise<string>(resolve => setTimeout(resolve, KILL_GRACE_MS, '')),
   ])
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
-  const seconds = (performance.now() - started) / 1000
+  const seconds = (performance.now() - startedAt) / 1000
   if (isLate) return { outcome: 'timed out', failed: '', seconds }
-  return { outcome: status === 0 ? 'passed' : 'failed', failed: printed.split('\n')[0] ?? '', seconds }
+  return { outcome: status === 0 ? 'passed' : 'failed', failed: printedText.split('\n')[0] ?? '', seconds }
 }
 
 export function killGroup(pid: number): void {

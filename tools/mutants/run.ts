@@ -78,9 +78,9 @@ const workFolder = mkdtempSync(join(quickFolder(), 'keyway-mutants-'))
 chmodSync(workFolder, 0o755)
 const cluster = !values.known && findPostgresBinaries() ? await startCluster() : null
 const env = cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {}
-const started = performance.now()
-const all = instrumentAll()
-const selected = values.sample ? sampleOf(Number(values.sample)) : all
+const startedAt = performance.now()
+const allMutants = instrumentAll()
+const selectedMutants = values.sample ? sampleOf(Number(values.sample)) : allMutants
 const results = openResults()
 let isInterrupted = false
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -88,25 +88,25 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     isInterrupted = true
   })
 try {
-  const names = all.map(({ name }) => name)
+  const names = allMutants.map(({ name }) => name)
   if (!values.known) await detectAll(await coverageOf(tests, files, names, inParallel))
 } finally {
   await cluster?.stop()
   rmSync(workFolder, { recursive: true, force: true, maxRetries: 3 })
 }
-const minutes = (performance.now() - started) / 60_000
-const currentResults = selected.flatMap(({ file, key }) => {
+const minutes = (performance.now() - startedAt) / 60_000
+const currentResults = selectedMutants.flatMap(({ file, key }) => {
   const result = results.find(file, key)
   return result?.hash === hashOf(file) ? result : []
 })
-const caught = report({
-  all,
+const caughtShare = report({
+  all: allMutants,
   judged: currentResults,
   minutes,
   ...values,
   command: process.argv.slice(2).join(' '),
 })
-process.exitCode = caught >= 0.9 ? 0 : 1
+process.exitCode = caughtShare >= 0.9 ? 0 : 1
 
 function sourcesOf(name: string): string[] {
   const candidates = [
@@ -128,17 +128,17 @@ function instrumentAll(): Candidate[] {
   for (const file of files) {
     const source = readFileSync(join(ROOT, file), 'utf8')
     const mutants = mutantsOf(source)
-    const first = candidates.length
-    const { code, statics } = instrument(source, mutants, mutant => first + mutants.indexOf(mutant))
+    const firstId = candidates.length
+    const { code, statics } = instrument(source, mutants, mutant => firstId + mutants.indexOf(mutant))
     const folder = positionals.find(name => sourcesOf(name).includes(file))!
     for (const [index, mutant] of mutants.entries())
       candidates.push({
         ...mutant,
-        id: first + index,
+        id: firstId + index,
         name: `${file} ${mutant.key}`,
         file,
         folder,
-        isStatic: statics.has(first + index),
+        isStatic: statics.has(firstId + index),
       })
     const path = join(workFolder, `${Object.keys(instrumentedFiles).length}.js`)
     writeFileSync(path, code)
@@ -150,7 +150,7 @@ function instrumentAll(): Candidate[] {
 
 function sampleOf(size: number): Candidate[] {
   const randomKey = ({ file, key }: Candidate) => digest(`${values.seed} ${file} ${key}`)
-  return [...Map.groupBy(all, ({ folder }) => folder).values()].flatMap(part =>
+  return [...Map.groupBy(allMutants, ({ folder }) => folder).values()].flatMap(part =>
     part
       .map(candidate => ({ candidate, randomKey: randomKey(candidate) }))
       .sort((a, b) => (a.randomKey < b.randomKey ? -1 : 1))
@@ -162,15 +162,15 @@ function sampleOf(size: number): Candidate[] {
 async function detectAll(coverage: Coverage): Promise<void> {
   const detector = createDetector(coverage, { seconds: Number(values.seconds), workFolder, env })
   const hashes = new Map(files.map(file => [file, hashOf(file)]))
-  const missing = selected.filter(candidate => {
+  const mutantsToTry = selectedMutants.filter(candidate => {
     const stored = results.find(candidate.file, candidate.key)
     if (values.left && stored && isCaught(stored)) return false
     if (values.fresh || !stored || stored.hash !== hashes.get(candidate.file)) return true
     return !detector.isStillValid(stored, candidate)
   })
-  console.log(`${missing.length} of ${selected.length} mutants to try`)
-  let done = 0
-  await inParallel(missing, async (candidate, worker) => {
+  console.log(`${mutantsToTry.length} of ${selectedMutants.length} mutants to try`)
+  let doneCount = 0
+  await inParallel(mutantsToTry, async (candidate, worker) => {
     const detection: Detection = await detector.detect(
       candidate,
       worker,
@@ -178,11 +178,11 @@ async function detectAll(coverage: Coverage): Promise<void> {
     )
     const { file, key, line } = candidate
     results.store({ file, hash: hashes.get(file)!, key, line, ...detection })
-    done++
-    const minutes = ((performance.now() - started) / 60_000).toFixed(1)
-    if (done % 100 === 0) console.log(`${done}/${missing.length} after ${minutes} minutes`)
+    doneCount++
+    const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1)
+    if (doneCount % 100 === 0) console.log(`${doneCount}/${mutantsToTry.length} after ${minutes} minutes`)
     if (detection.outcome === 'survived' || detection.outcome === 'not covered')
-      console.log(`${done}/${missing.length} ${detection.outcome}: ${file}:${line} ${key}`)
+      console.log(`${doneCount}/${mutantsToTry.length} ${detection.outcome}: ${file}:${line} ${key}`)
   })
 }
 
@@ -191,7 +191,7 @@ async function inParallel<Item>(
   each: (item: Item, worker: Worker) => Promise<void>,
 ): Promise<void> {
   const queue = items.values()
-  const work = async () => {
+  const runQueue = async () => {
     const worker = createWorker({ workFolder, env })
     for (const item of queue) {
       if (isInterrupted) break
@@ -199,5 +199,5 @@ async function inParallel<Item>(
     }
     worker.stop()
   }
-  await Promise.all(Array.from({ length: Number(values.parallel) }, work))
+  await Promise.all(Array.from({ length: Number(values.parallel) }, runQueue))
 }

@@ -22,14 +22,14 @@ interface Slot {
   inner: Slot[]
 }
 
-export interface Instrumented {
+export interface InstrumentedModule {
   code: string
   /** Ids of mutants that are executed only when the module is loaded. */
   statics: Set<number>
 }
 
 /**
- * A module with all of its mutants, each behind a switch that is evaluated at run time (“mutant schemata”,
+ * Returns a module with all of its mutants, each behind a switch that is evaluated at run time (“mutant schemata”,
  * https://doi.org/10.1145/154183.154265), so that one load of the module is enough for all.
  *
  * @param idOf  the number that activates a mutant
@@ -38,7 +38,7 @@ export function instrument(
   source: string,
   mutants: readonly Mutant[],
   idOf: (mutant: Mutant) => number,
-): Instrumented {
+): InstrumentedModule {
   const code = stripTypeScriptTypes(source)
   const root: Slot = {
     kind: 'statement',
@@ -81,17 +81,17 @@ function collectSlots(root: Node, rootSlot: Slot): void {
     node: Node,
     parent: Node | undefined,
     property: string,
-    around: Slot,
+    outerSlot: Slot,
     isUnswitchable: boolean,
   ): void {
     const kind = isUnswitchable ? undefined : kindOf(node, parent, property)
     const isStatic =
-      around.isStatic &&
+      outerSlot.isStatic &&
       !FUNCTION_TYPES.has(node.type) &&
       !(node.type === 'PropertyDefinition' && !node.static)
     const slot: Slot =
       kind === undefined
-        ? around
+        ? outerSlot
         : {
             kind,
             start: node.start,
@@ -101,7 +101,7 @@ function collectSlots(root: Node, rootSlot: Slot): void {
             mutants: [],
             inner: [],
           }
-    if (slot !== around) around.inner.push(slot)
+    if (slot !== outerSlot) outerSlot.inner.push(slot)
     // A function that is created while its module loads has a body that runs later, so the two are not one slot.
     const inside = slot.isStatic === isStatic ? slot : { ...slot, isStatic }
     for (const [name, child] of Object.entries(node)) {
@@ -163,12 +163,12 @@ function isNode(value: unknown): value is Node {
 
 function render(slot: Slot, code: string): string {
   let text = ''
-  let at = slot.start
+  let offset = slot.start
   for (const inner of slot.inner.toSorted((a, b) => a.start - b.start)) {
-    text += code.slice(at, inner.start) + render(inner, code)
-    at = inner.end
+    text += code.slice(offset, inner.start) + render(inner, code)
+    offset = inner.end
   }
-  return withSwitches(slot, text + code.slice(at, slot.end))
+  return withSwitches(slot, text + code.slice(offset, slot.end))
 }
 
 function withSwitches({ kind, mutants, beginsStatement }: Slot, text: string): string {

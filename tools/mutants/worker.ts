@@ -36,12 +36,12 @@ declare global {
 }
 
 const files = new Map<string, Map<string, RegisteredTest>>()
-let failRunning: ((error: unknown) => void) | null = null
+let failRunningTest: ((error: unknown) => void) | null = null
 
 replaceNodeTest()
 fc.configureGlobal({ seed: 1 })
-process.on('uncaughtException', error => failRunning?.(error))
-process.on('unhandledRejection', error => failRunning?.(error))
+process.on('uncaughtException', error => failRunningTest?.(error))
+process.on('unhandledRejection', error => failRunningTest?.(error))
 process.on('disconnect', () => process.exit())
 process.on('message', async (request: Request) => {
   process.send?.(request.kind === 'load' ? await load(request.file) : await run(request))
@@ -51,7 +51,7 @@ await once(process, 'disconnect')
 async function load(file: string): Promise<Answer> {
   const hits = recordHits()
   try {
-    const tests = [...(await registeredBy(file)).values()]
+    const tests = [...(await loadTests(file)).values()]
     return { kind: 'loaded', tests: tests.map(({ title, body }) => ({ title, body })), hits: hits() }
   } catch (error) {
     hits()
@@ -59,9 +59,9 @@ async function load(file: string): Promise<Answer> {
   }
 }
 
-async function registeredBy(file: string): Promise<Map<string, RegisteredTest>> {
-  const loaded = files.get(file)
-  if (loaded) return loaded
+async function loadTests(file: string): Promise<Map<string, RegisteredTest>> {
+  const cachedTests = files.get(file)
+  if (cachedTests) return cachedTests
   const tests = await testsOf(pathToFileURL(join(ROOT, file)).href)
   const byTitle = new Map(tests.map(each => [each.title, each]))
   files.set(file, byTitle)
@@ -69,28 +69,28 @@ async function registeredBy(file: string): Promise<Map<string, RegisteredTest>> 
 }
 
 async function run({ file, title, mutant }: Request & { kind: 'run' }): Promise<Answer> {
-  const test = (await registeredBy(file)).get(title)
+  const test = (await loadTests(file)).get(title)
   if (!test) return { kind: 'ran', error: 'no such test', isStray: true, milliseconds: 0, hits: [] }
   globalThis.__keywaySwitchOn(mutant)
   const hits = mutant < 0 ? recordHits() : () => []
-  const started = performance.now()
+  const startedAt = performance.now()
   let isStray = false
-  const stray = new Promise<never>((_, reject) => {
-    failRunning = error => {
+  const strayError = new Promise<never>((_, reject) => {
+    failRunningTest = error => {
       isStray = true
       reject(error)
     }
   })
-  stray.catch(() => {})
+  strayError.catch(() => {})
   let error: string | null = null
   try {
-    await Promise.race([test.run(), stray])
+    await Promise.race([test.run(), strayError])
   } catch (thrown) {
     error = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
   }
-  failRunning = null
+  failRunningTest = null
   globalThis.__keywaySwitchOn(-1)
-  return { kind: 'ran', error, isStray, milliseconds: performance.now() - started, hits: hits() }
+  return { kind: 'ran', error, isStray, milliseconds: performance.now() - startedAt, hits: hits() }
 }
 
 function recordHits(): () => number[] {

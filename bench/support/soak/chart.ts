@@ -14,30 +14,30 @@ const COLOURS = ['#3a4fcb', '#c2410c', '#0b7a55', '#8a2be2', '#6b7280']
 export function chart(title: string, series: readonly Series[]): string {
   const values = series.flatMap(({ points }) => points.map(({ value }) => value)).filter(Number.isFinite)
   const minutes = series.flatMap(({ points }) => points.map(({ minute }) => minute))
-  const highest = Math.max(...values, Number.MIN_VALUE)
-  const last = Math.max(...minutes, Number.MIN_VALUE)
-  const x = (minute: number) => LEFT_MARGIN + ((WIDTH - LEFT_MARGIN) * minute) / last
-  const y = (value: number) => 10 + (HEIGHT - BOTTOM_MARGIN - 10) * (1 - value / highest)
-  const lines = series.map(({ points }, at) => {
-    const finite = points.filter(({ value }) => Number.isFinite(value))
-    const path = finite.map(({ minute, value }) => `${x(minute).toFixed(1)},${y(value).toFixed(1)}`).join(' ')
-    return `<polyline points="${path}" fill="none" stroke="${COLOURS[at % COLOURS.length]}" stroke-width="1.5"/>`
+  const maxValue = Math.max(...values, Number.MIN_VALUE)
+  const lastMinute = Math.max(...minutes, Number.MIN_VALUE)
+  const x = (minute: number) => LEFT_MARGIN + ((WIDTH - LEFT_MARGIN) * minute) / lastMinute
+  const y = (value: number) => 10 + (HEIGHT - BOTTOM_MARGIN - 10) * (1 - value / maxValue)
+  const lines = series.map(({ points }, index) => {
+    const finitePoints = points.filter(({ value }) => Number.isFinite(value))
+    const path = finitePoints.map(({ minute, value }) => `${x(minute).toFixed(1)},${y(value).toFixed(1)}`).join(' ')
+    return `<polyline points="${path}" fill="none" stroke="${COLOURS[index % COLOURS.length]}" stroke-width="1.5"/>`
   })
   const legend = series
     .filter(({ name }) => name !== '')
-    .map(({ name }, at) => `<span style="color:${COLOURS[at % COLOURS.length]}">— ${escaped(name)}</span>`)
+    .map(({ name }, index) => `<span style="color:${COLOURS[index % COLOURS.length]}">— ${escapeHtml(name)}</span>`)
     .join(' ')
-  return `<figure><figcaption><b>${escaped(title)}</b> ${legend}</figcaption>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escaped(title)}">
+  return `<figure><figcaption><b>${escapeHtml(title)}</b> ${legend}</figcaption>
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(title)}">
 <path d="M${LEFT_MARGIN} 10V${HEIGHT - BOTTOM_MARGIN}H${WIDTH}" fill="none" stroke="currentColor" stroke-opacity=".4"/>
-<text x="${LEFT_MARGIN - 6}" y="16" text-anchor="end">${numberText(highest)}</text>
+<text x="${LEFT_MARGIN - 6}" y="16" text-anchor="end">${numberText(maxValue)}</text>
 <text x="${LEFT_MARGIN - 6}" y="${HEIGHT - BOTTOM_MARGIN}" text-anchor="end">0</text>
-<text x="${WIDTH}" y="${HEIGHT - 4}" text-anchor="end">${numberText(last)} min</text>
+<text x="${WIDTH}" y="${HEIGHT - 4}" text-anchor="end">${numberText(lastMinute)} min</text>
 ${lines.join('\n')}
 </svg></figure>`
 }
 
-export function escaped(text: string): string {
+export function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 }
 

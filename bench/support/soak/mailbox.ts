@@ -19,10 +19,10 @@ export async function startMailbox(): Promise<Mailbox> {
     disabledCommands: ['STARTTLS'],
     logger: false,
     onData(stream, session, done) {
-      let raw = ''
-      stream.on('data', chunk => (raw += chunk))
+      let rawMail = ''
+      stream.on('data', chunk => (rawMail += chunk))
       stream.on('end', () => {
-        const text = raw.replaceAll('=\r\n', '').replaceAll('=3D', '=')
+        const text = rawMail.replaceAll('=\r\n', '').replaceAll('=3D', '=')
         const token = /[?&]token=([\w-]{43})/.exec(text)?.[1]
         const address = session.envelope.rcptTo[0]?.address ?? ''
         if (token) awaitedAddresses.get(address)?.(token)

@@ -22,7 +22,7 @@ export interface Recorder {
   measure(operation: string, work: () => Promise<unknown>): Promise<void>
   /** Ends an interval. */
   endInterval(minute: number, sizes: Record<string, number>): void
-  failed(operation: string, error: unknown): void
+  recordFailure(operation: string, error: unknown): void
   readonly intervals: Interval[]
   readonly totals: ReadonlyMap<string, { count: number; errors: number; latencies: Latencies }>
   /** The first errors, as text. */
@@ -32,8 +32,8 @@ export interface Recorder {
 const MAX_ERRORS_LISTED = 20
 
 export function createRecorder(): Recorder {
-  let current = new Map<string, number[]>()
-  const all = new Map<string, number[]>()
+  let intervalTimes = new Map<string, number[]>()
+  const allTimes = new Map<string, number[]>()
   const failures = new Map<string, number>()
   const errors: string[] = []
   const intervals: Interval[] = []
@@ -41,40 +41,40 @@ export function createRecorder(): Recorder {
   return {
     intervals,
     errors,
-    failed,
+    recordFailure,
     async measure(operation, work) {
       const startedAt = performance.now()
       try {
         await work()
       } catch (error) {
-        failed(operation, error)
+        recordFailure(operation, error)
         return
       }
       const milliseconds = performance.now() - startedAt
-      for (const latencies of [current, all]) {
+      for (const latencies of [intervalTimes, allTimes]) {
         const times = latencies.get(operation)
         if (times) times.push(milliseconds)
         else latencies.set(operation, [milliseconds])
       }
     },
     endInterval(minute, sizes) {
-      const operations = Object.fromEntries([...current].map(([name, times]) => [name, summary(times)]))
-      current = new Map()
+      const operations = Object.fromEntries([...intervalTimes].map(([name, times]) => [name, summary(times)]))
+      intervalTimes = new Map()
       intervals.push({ minute, operations, sizes })
     },
     get totals() {
-      const names = new Set([...all.keys(), ...failures.keys()])
+      const names = new Set([...allTimes.keys(), ...failures.keys()])
       return new Map(
         [...names].sort().map(name => {
-          const times = all.get(name) ?? []
-          const failed = failures.get(name) ?? 0
-          return [name, { count: times.length, errors: failed, latencies: summary(times) }]
+          const times = allTimes.get(name) ?? []
+          const errorCount = failures.get(name) ?? 0
+          return [name, { count: times.length, errors: errorCount, latencies: summary(times) }]
         }),
       )
     },
   }
 
-  function failed(operation: string, error: unknown): void {
+  function recordFailure(operation: string, error: unknown): void {
     failures.set(operation, (failures.get(operation) ?? 0) + 1)
     if (errors.length < MAX_ERRORS_LISTED) errors.push(`${new Date().toISOString()} ${operation}: ${error}`)
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { machineName } from '../machine.ts'
 import type { Target } from '../report.ts'
 import { median } from '../statistics.ts'
-import { chart, escaped, numberText } from './chart.ts'
+import { chart, escapeHtml, numberText } from './chart.ts'
 import type { Interval, Recorder } from './recorder.ts'
 
 const RESULTS = join(import.meta.dirname, '..', '..', 'results')
@@ -45,7 +45,7 @@ export function writePage(name: string, title: string, recorder: Recorder, targe
   const sizes = Object.keys(intervals[0]?.sizes ?? {})
   const page = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${escaped(title)}</title>
+<title>${escapeHtml(title)}</title>
 <style>
 :root { color-scheme: light dark; font: 14px/1.5 system-ui; }
 body { max-width: 84rem; margin: 2rem auto; padding: 0 1rem; }
@@ -53,22 +53,22 @@ body { max-width: 84rem; margin: 2rem auto; padding: 0 1rem; }
 figure { margin: 0; } svg { width: 100%; } text { fill: currentColor; font-size: 11px; }
 td, th { text-align: right; padding: 0 .8rem 0 0; } td:first-child, th:first-child { text-align: left; }
 </style>
-<h1>${escaped(title)}</h1>
-<p>${escaped(machineName())}, ${new Date().toISOString()}</p>
+<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(machineName())}, ${new Date().toISOString()}</p>
 <h2>Targets</h2>
-<table><tr><th>What<th>Wanted<th>Measured<th></tr>
-${targets.map(each => `<tr><td>${escaped(each.what)}<td>${each.wanted}<td>${each.measured}<td>${each.reached ? 'ok' : 'NOT REACHED'}</tr>`).join('\n')}
+<table><tr><th>What<th>Wanted<th>Measurement<th></tr>
+${targets.map(each => `<tr><td>${escapeHtml(each.what)}<td>${each.wanted}<td>${each.measured}<td>${each.reached ? 'ok' : 'NOT REACHED'}</tr>`).join('\n')}
 </table>
 <h2>Operations</h2>
 <table><tr><th>Operation<th>Count<th>Errors<th>p50 ms<th>p99 ms<th>p99.9 ms</tr>
 ${[...recorder.totals]
   .map(
     ([operation, { count, errors, latencies }]) =>
-      `<tr><td>${escaped(operation)}<td>${count}<td>${errors}<td>${numberText(latencies.p50)}<td>${numberText(latencies.p99)}<td>${numberText(latencies.p999)}</tr>`,
+      `<tr><td>${escapeHtml(operation)}<td>${count}<td>${errors}<td>${numberText(latencies.p50)}<td>${numberText(latencies.p99)}<td>${numberText(latencies.p999)}</tr>`,
   )
   .join('\n')}
 </table>
-${errors.length > 0 ? `<h2>The first errors</h2><pre>${escaped(errors.join('\n'))}</pre>` : ''}
+${errors.length > 0 ? `<h2>The first errors</h2><pre>${escapeHtml(errors.join('\n'))}</pre>` : ''}
 <h2>Sizes</h2>
 <div class="charts">${sizes.map(size => chart(size, [{ name: '', points: pointsOf(intervals, at => at.sizes[size]!) }])).join('\n')}</div>
 <h2>Latencies, ms</h2>

@@ -78,8 +78,8 @@ export async function startService(
     origins: tlsPorts?.map(port => `https://localhost:${port}`) ?? nodes,
     appSecret,
     async sizes() {
-      const ofNodes = await Promise.all(nodes.map((node, n) => sizesOf(node, n + 1)))
-      return Object.assign({}, ...ofNodes, await sizesOfDatabase())
+      const nodeSizes = await Promise.all(nodes.map((node, n) => sizesOf(node, n + 1)))
+      return Object.assign({}, ...nodeSizes, await sizesOfDatabase())
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }

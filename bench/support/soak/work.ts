@@ -8,17 +8,17 @@ const PEOPLE = 20
 const REQUEST_TIMEOUT_MS = 15_000
 const READY_TIMEOUT_MS = 30_000
 
-interface SignedIn {
+interface SignedInUser {
   client: Keyway
   tokens: TokenStore
   userId: string
 }
 
-interface Person extends SignedIn {
+interface Person extends SignedInUser {
   key: string
-  /** Sends requests to `answering`, which is on another node if there are several. */
-  asking: Agent
-  answering: Agent
+  /** Sends requests to `responder`, which is on another node if there are several. */
+  requester: Agent
+  responder: Agent
 }
 
 export interface SoakWork {
@@ -41,20 +41,20 @@ export async function startWork(
   const administrator = await signIn(ADMINISTRATOR, 0)
   const people: Person[] = []
   for (let n = 0; n < PEOPLE; n++) people.push(await createPerson(`person${n}@example.com`, n))
-  const at = (n: number) => people[n % people.length]!
+  const personAt = (n: number) => people[n % people.length]!
 
   const operations: Record<string, { perSecond: number; run(n: number): Promise<unknown> }> = {
-    exchange: { perSecond: 60, run: n => exchange(n, at(n).key) },
-    introspection: { perSecond: 10, run: n => app.apps.introspect(at(n).key) },
+    exchange: { perSecond: 60, run: n => exchange(n, personAt(n).key) },
+    introspection: { perSecond: 10, run: n => app.apps.introspect(personAt(n).key) },
     request: { perSecond: 10, run: sendRequest },
-    account: { perSecond: 5, run: n => at(n).client.account.get() },
-    keys: { perSecond: 3, run: n => at(n).client.apiKeys.list() },
+    account: { perSecond: 5, run: n => personAt(n).client.account.get() },
+    keys: { perSecond: 3, run: n => personAt(n).client.apiKeys.list() },
     charge: {
       perSecond: 2,
-      run: n => app.apps.charge({ user_id: at(n).userId, amount: '0.000001', description: 'soak' }),
+      run: n => app.apps.charge({ user_id: personAt(n).userId, amount: '0.000001', description: 'soak' }),
     },
-    refresh: { perSecond: 2, run: n => at(n).client.refresh() },
-    page: { perSecond: 1, run: n => page(n, n % 2 === 0 ? '/sign-in' : '/docs') },
+    refresh: { perSecond: 2, run: n => personAt(n).client.refresh() },
+    page: { perSecond: 1, run: n => fetchPage(n, n % 2 === 0 ? '/sign-in' : '/docs') },
     'sign-in': { perSecond: 0.5, run: n => signIn(`person${n % PEOPLE}@example.com`, n) },
     'sign-up': { perSecond: 0.5, run: n => signIn(`newcomer${newcomerCount++}@example.com`, n) },
     administration: { perSecond: 0.5, run: readLists },
@@ -68,7 +68,7 @@ export async function startWork(
     run: (operation, n) => operations[operation]!.run(n),
     close() {
       isClosing = true
-      for (const { asking, answering } of people) for (const agent of [asking, answering]) agent.close()
+      for (const { requester, responder } of people) for (const agent of [requester, responder]) agent.close()
     },
   }
 
@@ -76,7 +76,7 @@ export async function startWork(
     return origins[n % origins.length]!
   }
 
-  async function signIn(address: string, n: number): Promise<SignedIn> {
+  async function signIn(address: string, n: number): Promise<SignedInUser> {
     const tokens = memoryTokenStore()
     const client = new Keyway({ url: originOf(n), tokens, maxRetries: 0 })
     const [token] = await Promise.all([mailbox.token(address), client.sendMagicLink({ email: address })])
@@ -87,14 +87,14 @@ export async function startWork(
   async function createPerson(address: string, n: number): Promise<Person> {
     const person = await signIn(address, n)
     const { key } = await person.client.apiKeys.create({ name: 'soak' })
-    return { ...person, key, asking: await connect(key, n), answering: await connect(key, n + 1) }
+    return { ...person, key, requester: await connect(key, n), responder: await connect(key, n + 1) }
   }
 
   async function connect(apiKey: string, n: number): Promise<Agent> {
     const agent = new Agent({ url: originOf(n), apiKey })
     agent.onRequest(({ data }) => data)
     agent.on('disconnected', ({ code, reason, willReconnect }) => {
-      if (willReconnect && !isClosing) recorder.failed('connection', `closed with ${code} ${reason}`)
+      if (willReconnect && !isClosing) recorder.recordFailure('connection', `closed with ${code} ${reason}`)
     })
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error('the agent did not connect')), READY_TIMEOUT_MS)
@@ -107,8 +107,8 @@ export async function startWork(
   }
 
   function sendRequest(n: number): Promise<unknown> {
-    const { asking, answering } = at(n)
-    return asking.request(answering.connection!.connectionId, { n }, { timeout: REQUEST_TIMEOUT_MS })
+    const { requester, responder } = personAt(n)
+    return requester.request(responder.connection!.connectionId, { n }, { timeout: REQUEST_TIMEOUT_MS })
   }
 
   /** Requests lists of people, audit rows and statistics, in turn. */
@@ -131,14 +131,14 @@ export async function startWork(
     if (answer.status !== 200) throw new Error(`${answer.status} ${text.slice(0, 200)}`)
   }
 
-  async function page(n: number, path: string): Promise<void> {
+  async function fetchPage(n: number, path: string): Promise<void> {
     const answer = await fetch(originOf(n) + path)
     await answer.arrayBuffer()
     if (answer.status !== 200) throw new Error(`${path}: ${answer.status}`)
   }
 
   async function createAndRevoke(n: number): Promise<void> {
-    const { client } = at(n)
+    const { client } = personAt(n)
     const { id, key } = await client.apiKeys.create({ name: 'for a moment' })
     await exchange(n, key)
     await client.apiKeys.revoke(id)
@@ -150,9 +150,9 @@ export async function startWork(
   }
 
   async function replaceAgent(n: number): Promise<void> {
-    const person = at(n)
-    const former = person.answering
-    person.answering = await connect(person.key, n)
-    former.close()
+    const person = personAt(n)
+    const formerAgent = person.responder
+    person.responder = await connect(person.key, n)
+    formerAgent.close()
   }
 }

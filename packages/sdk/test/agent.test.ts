@@ -11,7 +11,7 @@ import {
   startProtocolServer,
   TEST_KEY,
 } from './support/protocol-server.ts'
-import { type Recorded, record } from './support/recorder.ts'
+import { type RecordedEvents, record } from './support/recorder.ts'
 
 const HOUR = 3_600_000
 /** 75 % of 900 s, since the test clock's randomness is one half. */
@@ -647,7 +647,7 @@ describe('renewal', () => {
 async function keepAlive(
   clock: { advance(ms: number): void },
   end: ServerEnd,
-  events: Recorded,
+  events: RecordedEvents,
   ms: number,
 ): Promise<void> {
   for (let remaining = ms; remaining > 0; remaining -= 20_000) {

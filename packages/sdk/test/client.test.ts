@@ -193,8 +193,8 @@ describe('a session', () => {
     const url = `http://${calls.length === 0 ? await hostOf(keyway, calls) : calls[0]!.headers.host}`
     await tokens.set(initialTokens())
     calls.length = 0
-    const tab = new Keyway({ url, tokens })
-    await Promise.all([keyway.apiKeys.list(), tab.apiKeys.list()])
+    const secondTab = new Keyway({ url, tokens })
+    await Promise.all([keyway.apiKeys.list(), secondTab.apiKeys.list()])
     const refreshes = calls.filter(call => call.url === '/auth/refresh').length
     assert.equal(refreshes, 1)
   })
@@ -215,13 +215,13 @@ describe('a session', () => {
 
   test('survives a crash: the Idempotency-Key is stored until the response has arrived', async t => {
     const tokens = memoryTokenStore(initialTokens())
-    let reachable = false
-    const script: Script = (call, count) => (reachable ? acceptOnlySecondToken(call, count) : 'drop')
+    let isReachable = false
+    const script: Script = (call, count) => (isReachable ? acceptOnlySecondToken(call, count) : 'drop')
     const { keyway, calls } = await start(t, script, { tokens, maxRetries: 1 })
     await assert.rejects(keyway.refresh(), (error: KeywayError) => error.code === 'network_error')
     const { refreshKey } = (await tokens.get())!
     assert.equal(refreshKey, calls[0]!.headers['idempotency-key'])
-    reachable = true
+    isReachable = true
     await keyway.refresh()
     assert.equal(calls.at(-1)!.headers['idempotency-key'], refreshKey)
     assert.equal((await tokens.get())!.refreshKey, undefined)
@@ -373,12 +373,12 @@ describe('every call', () => {
           : problem(status, status === 404 ? 'not_found' : 'unavailable'),
       { app: { id: 'quotes', secret: 'x' } },
     )
-    const both = () => Promise.allSettled(['svc_a', 'svc_b'].map(key => keyway.apps.verifyKey(key)))
-    for (const answer of await both())
+    const verifyBoth = () => Promise.allSettled(['svc_a', 'svc_b'].map(key => keyway.apps.verifyKey(key)))
+    for (const answer of await verifyBoth())
       assert.equal((answer as PromiseRejectedResult).reason.code, 'unavailable')
     assert.equal(calls.length, 1)
     status = 404
-    for (const answer of await both())
+    for (const answer of await verifyBoth())
       assert.deepEqual(answer, { status: 'fulfilled', value: { active: false } })
     assert.equal(calls.length, 4)
   })

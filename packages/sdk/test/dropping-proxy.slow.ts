@@ -36,7 +36,7 @@ test('an agent reconnects after dropped packets, in real time', { timeout: 240_0
     const proxy = await startDroppingProxy(t, url)
     const agent = new Agent({ url: proxy.url, apiKey: key, WebSocket: platformWebSocket })
     t.after(() => agent.close())
-    await next(agent, 'ready')
+    await nextEvent(agent, 'ready')
     await wait(1000)
     proxy.dropPackets()
     const startedAt = performance.now()
@@ -49,7 +49,7 @@ test('an agent reconnects after dropped packets, in real time', { timeout: 240_0
     const detectedInOutage = detectedAfter
     const restoredAt = performance.now()
     proxy.restore()
-    await next(agent, 'ready')
+    await nextEvent(agent, 'ready')
     return {
       outage,
       detectedAfter: detectedInOutage,
@@ -58,6 +58,6 @@ test('an agent reconnects after dropped packets, in real time', { timeout: 240_0
   }
 })
 
-function next(agent: Agent, event: 'ready'): Promise<unknown> {
+function nextEvent(agent: Agent, event: 'ready'): Promise<unknown> {
   return new Promise(resolve => agent.once(event, resolve))
 }

@@ -70,20 +70,20 @@ test('the foreign hub accepts agents, and closes their connections when their ke
   assert.equal((await closed)[0], 4410)
 
   // Suspending a user closes their connections; tokens issued after the activation connect again.
-  const other = await keyway.apiKeys.create()
+  const otherKey = await keyway.apiKeys.create()
   const connectOther = async () => {
-    const { token } = await keyway.exchange({ api_key: other.key, audience })
+    const { token } = await keyway.exchange({ api_key: otherKey.key, audience })
     return connectOnce(`ws://localhost:${port}`, token)
   }
-  const suspended = (await connectOther())!
-  const suspendedClosed = once(suspended, 'close')
+  const suspendedSocket = (await connectOther())!
+  const suspendedClose = once(suspendedSocket, 'close')
   const { user } = await keyway.account.get()
   await command('users', 'suspend', user.id)
-  assert.equal((await suspendedClosed)[0], 4410)
+  assert.equal((await suspendedClose)[0], 4410)
   await command('users', 'activate', user.id)
-  const reconnected = await until('the hub accepts connections again', connectOther)
-  reconnected.send('hello again')
-  assert.equal(String((await once(reconnected, 'message'))[0]), 'hello again')
+  const newSocket = await until('the hub accepts connections again', connectOther)
+  newSocket.send('hello again')
+  assert.equal(String((await once(newSocket, 'message'))[0]), 'hello again')
 })
 
 test('a page connects without a key, reconnects after a restart, and stops when the key is revoked', async t => {
@@ -101,9 +101,9 @@ test('a page connects without a key, reconnects after a restart, and stops when 
   await page.getByRole('status').filter({ hasText: 'connected as' }).waitFor()
   assert.deepEqual(await keyway.agents.send(id, 'hello page'), { delivered: 1, held: 0 })
   await page.getByText('"hello page"').waitFor()
-  const before = await page.getByRole('status').textContent()
+  const statusBefore = await page.getByRole('status').textContent()
   await restart()
-  const hasReconnected = `/connected as/.test(state.textContent) && state.textContent !== ${JSON.stringify(before)}`
+  const hasReconnected = `/connected as/.test(state.textContent) && state.textContent !== ${JSON.stringify(statusBefore)}`
   await page.waitForFunction(`(state => ${hasReconnected})(document.querySelector('#state'))`)
   await keyway.apiKeys.revoke(id)
   await page.getByRole('status').filter({ hasText: 'Make a new key' }).waitFor()
@@ -127,13 +127,13 @@ test('the metered API counts calls, charges, and answers 401, 402 and 429 with t
   const keyOf = async (limits: KeyLimits) =>
     keyway.apiKeys.create({ app_id: 'quotes', external_id: 'customer-42', metadata: { plan: 'pro' }, limits })
 
-  const rateLimited = await keyOf({ requests: [{ limit: 12, per: 'day' }] })
-  const first = await get('/quote', rateLimited.key)
-  assert.deepEqual([first.status, first.body], [200, { customer: 'customer-42', plan: 'pro' }])
-  assert.match(first.headers.get('ratelimit') ?? '', /^"requests";r=11;t=\d+$/)
-  assert.equal(first.headers.get('ratelimit-policy'), '"requests";q=12')
-  assert.equal((await get('/report', rateLimited.key)).body.error, 'charge_not_authorized')
-  const overRate = await get('/report', rateLimited.key)
+  const rateLimitedKey = await keyOf({ requests: [{ limit: 12, per: 'day' }] })
+  const firstQuote = await get('/quote', rateLimitedKey.key)
+  assert.deepEqual([firstQuote.status, firstQuote.body], [200, { customer: 'customer-42', plan: 'pro' }])
+  assert.match(firstQuote.headers.get('ratelimit') ?? '', /^"requests";r=11;t=\d+$/)
+  assert.equal(firstQuote.headers.get('ratelimit-policy'), '"requests";q=12')
+  assert.equal((await get('/report', rateLimitedKey.key)).body.error, 'charge_not_authorized')
+  const overRate = await get('/report', rateLimitedKey.key)
   assert.deepEqual([overRate.status, overRate.body.error], [429, 'rate_limited'])
   assert.ok(Number(overRate.headers.get('retry-after')) > 0)
 
@@ -153,7 +153,7 @@ test('the metered API counts calls, charges, and answers 401, 402 and 429 with t
   const { data } = await keyway.apiKeys.list({ external_id: 'customer-42', status: 'active' })
   assert.deepEqual(
     data.map(({ id, metadata }) => [id, metadata]),
-    [[rateLimited.id, { plan: 'pro' }]],
+    [[rateLimitedKey.id, { plan: 'pro' }]],
   )
 })
 
@@ -176,12 +176,12 @@ test('an API of its own accepts tokens offline and keys by introspection, within
   const hubToken = await keyway.exchange({ api_key: key })
   const expected = { status: 200, body: { person: agent_id, key: id } }
   assert.deepEqual(await request(key), expected)
-  // The example refuses tokens until it has read the feed once, shortly after it starts to listen.
+  // The example refuses tokens until it has read the feed of revocations once, shortly after it starts to listen.
   await until('the API has read the feed', async () => (await request(token)).status === 200)
   assert.deepEqual(await request(token), expected)
   for (const credential of [key, token]) {
-    const refused = await request(credential, 'POST')
-    assert.deepEqual([refused.status, refused.body.error], [403, 'insufficient_scope'])
+    const refusal = await request(credential, 'POST')
+    assert.deepEqual([refusal.status, refusal.body.error], [403, 'insufficient_scope'])
   }
   for (const credential of ['', 'nonsense', hubToken.token, `${key}x`])
     assert.equal((await request(credential)).status, 401, credential)
@@ -208,16 +208,18 @@ test('the commands of examples/README.md work as printed, up to the start of eac
   }
 })
 
-/** Connects, retrying until the example hub has read the feed once: before that it refuses connections. */
+/**
+ * Connects, retrying until the example hub has read the feed of revocations once: before that it refuses connections.
+ */
 function connectWhenReady(url: string, token: string): Promise<WebSocket> {
   return until('the hub accepts a connection', () => connectOnce(url, token))
 }
 
 async function connectOnce(url: string, token: string): Promise<WebSocket | null> {
   const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } })
-  const [opened] = await Promise.race([
+  const [isOpen] = await Promise.race([
     once(socket, 'open').then(() => [true]),
     once(socket, 'close').then(() => [false]),
   ]).catch(() => [false])
-  return opened ? socket : null
+  return isOpen ? socket : null
 }

@@ -71,11 +71,11 @@ test('a second login keeps the keys of other services, and names the key that it
   const web = await startWeb(t)
   const machine = newMachine(t)
   await logIn(t, web, machine)
-  const before = JSON.parse(readFileSync(machine.credentials, 'utf8'))
-  const other = { 'https://other.test': before.services[web.url] }
+  const credentialsBefore = JSON.parse(readFileSync(machine.credentials, 'utf8'))
+  const otherService = { 'https://other.test': credentialsBefore.services[web.url] }
   writeFileSync(
     machine.credentials,
-    JSON.stringify({ ...before, services: { ...before.services, ...other } }),
+    JSON.stringify({ ...credentialsBefore, services: { ...credentialsBefore.services, ...otherService } }),
   )
   const login = await logIn(t, web, machine, ['--name', 'lathe'])
   assert.match(login.output(), /The key that was stored before still works/)
@@ -134,12 +134,12 @@ function newMachine(t: TestContext): Machine {
   const [script, urlFile] = [join(home, 'browser'), join(home, 'opened')]
   writeFileSync(script, `#!/bin/sh\nprintf '%s' "$1" > '${urlFile}'\n`)
   chmodSync(script, 0o755)
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_'))
+  const inheritedVariables = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_'))
   const folders = { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), BROWSER: script }
   return {
     home,
     credentials: join(home, 'config/keyway/credentials.json'),
-    env: { ...Object.fromEntries(inherited), ...folders },
+    env: { ...Object.fromEntries(inheritedVariables), ...folders },
     openedPage: () => (existsSync(urlFile) ? readFileSync(urlFile, 'utf8') || undefined : undefined),
   }
 }
@@ -166,8 +166,8 @@ function start(t: TestContext, program: string, args: string[], env: NodeJS.Proc
 }
 
 function startLogin(t: TestContext, web: WebServer, { env }: Machine, args: string[] = []): RunningCommand {
-  const login = [COMMAND, 'login', '--url', web.url, '--no-browser', ...args]
-  return start(t, process.execPath, login, env)
+  const loginArgs = [COMMAND, 'login', '--url', web.url, '--no-browser', ...args]
+  return start(t, process.execPath, loginArgs, env)
 }
 
 async function logIn(t: TestContext, web: WebServer, machine: Machine, args: string[] = []) {
@@ -177,7 +177,7 @@ async function logIn(t: TestContext, web: WebServer, machine: Machine, args: str
   return login
 }
 
-/** Approves or denies the request as the page does. */
+/** Approves or denies the device authorization as the page does. */
 async function decide(web: WebServer, output: string, decision: 'approved' | 'denied'): Promise<void> {
   const { deviceAuthorizations, magicLinks } = web.server.services
   const { searchParams } = new URL(/http\S+ticket=\S+/.exec(output)![0])

@@ -26,9 +26,9 @@ test('`disconnected` says why the service cannot be reached: its name, its port 
   ] as const) {
     const agent = new Agent({ url, apiKey: TEST_KEY, WebSocket: platformWebSocket })
     t.after(() => agent.close())
-    const failed = await record(agent).disconnected.next()
-    assert.deepEqual([failed.code, failed.reason, failed.cause], [1006, 'network_error', cause])
-    assert.match(failed.error!.message, advice)
+    const event = await record(agent).disconnected.next()
+    assert.deepEqual([event.code, event.reason, event.cause], [1006, 'network_error', cause])
+    assert.match(event.error!.message, advice)
     agent.close()
   }
 })

@@ -19,21 +19,21 @@ import { problem, startProtocolServer, TEST_KEY } from './support/protocol-serve
 
 const run = promisify(execFile)
 /** How long npx may take to unpack and start a program. */
-const NPX_MS = 60_000
+const NPX_TIMEOUT_MS = 60_000
 const ROOT = join(import.meta.dirname, '..')
 
 interface TestContext {
   after(fn: () => void): void
 }
 
-function folder(t: TestContext): string {
+function newFolder(t: TestContext): string {
   const path = mkdtempSync(join(tmpdir(), 'keyway-sdk-'))
   t.after(() => rmSync(path, { recursive: true, force: true }))
   return path
 }
 
-async function tarball(t: TestContext): Promise<string> {
-  const path = join(folder(t), 'sdk.tgz')
+async function writeTarball(t: TestContext): Promise<string> {
+  const path = join(newFolder(t), 'sdk.tgz')
   writeFileSync(path, (await packSdk()).content)
   return path
 }
@@ -48,12 +48,12 @@ async function serveTarball(t: TestContext): Promise<string> {
 }
 
 /** A project with the package installed, shared by all tests that do not change it. */
-let installed: Promise<string> | undefined
-after(async () => installed && rmSync(await installed, { recursive: true, force: true }))
+let installedProject: Promise<string> | undefined
+after(async () => installedProject && rmSync(await installedProject, { recursive: true, force: true }))
 
 function project(): Promise<string> {
-  installed ??= install()
-  return installed
+  installedProject ??= install()
+  return installedProject
 }
 
 async function install(): Promise<string> {
@@ -75,9 +75,9 @@ const filesOf = (path: string) =>
 
 describe('the package', () => {
   test('is built from the current sources (else: npm run build -w packages/sdk)', t => {
-    const fresh = folder(t)
-    buildSdk(fresh)
-    assert.deepEqual(filesOf(join(ROOT, 'dist')), filesOf(fresh))
+    const freshBuild = newFolder(t)
+    buildSdk(freshBuild)
+    assert.deepEqual(filesOf(join(ROOT, 'dist')), filesOf(freshBuild))
   })
 
   test('is reproducible and has no dependencies', async () => {
@@ -103,16 +103,16 @@ describe('the package', () => {
   })
 
   test('has what importers need and nothing else', async () => {
-    const packed = filesOf(join(await project(), 'node_modules/@keyway/sdk'))
-    const built = Object.keys(filesOf(join(ROOT, 'dist'))).filter(name => name.endsWith('.js'))
-    const names = Object.keys(packed).filter(
+    const packedFiles = filesOf(join(await project(), 'node_modules/@keyway/sdk'))
+    const builtNames = Object.keys(filesOf(join(ROOT, 'dist'))).filter(name => name.endsWith('.js'))
+    const names = Object.keys(packedFiles).filter(
       name => !name.startsWith('/vendor/ws/') && !name.endsWith('.d.ts'),
     )
     assert.deepEqual(
       names.sort(),
-      ['/README.md', ...built.map(name => `/dist${name}`), '/package.json'].sort(),
+      ['/README.md', ...builtNames.map(name => `/dist${name}`), '/package.json'].sort(),
     )
-    const declarations = Object.keys(packed).filter(name => name.endsWith('.d.ts'))
+    const declarations = Object.keys(packedFiles).filter(name => name.endsWith('.d.ts'))
     assert.ok(declarations.includes('/dist/agent.d.ts'))
     assert.deepEqual(
       declarations.filter(name => /command|environment|file-lock/.test(name)),
@@ -212,57 +212,63 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
       for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk))
       return child
     }
-    const [mute, echo] = [
+    const [muteKey, echoKey] = [
       await keyway.apiKeys.create({ scopes: ['agent:connect'] }),
       await keyway.apiKeys.create(),
     ]
-    const muteAgent = await start(mute.key)
-    await start(echo.key)
-    const other = new Agent({ url, apiKey: (await keyway.apiKeys.create()).key })
-    t.after(() => other.close())
-    const messages = other[Symbol.asyncIterator]()
+    const muteAgent = await start(muteKey.key)
+    await start(echoKey.key)
+    const otherAgent = new Agent({ url, apiKey: (await keyway.apiKeys.create()).key })
+    t.after(() => otherAgent.close())
+    const messages = otherAgent[Symbol.asyncIterator]()
     await until(
       'three agents',
       async () => (await keyway.agents.list()).data.length === 3 || assert.equal(output, ''),
     )
-    for (const data of ['hello', { echo: 'hello' }, 'again']) await other.send(echo.id, data)
+    for (const data of ['hello', { echo: 'hello' }, 'again']) await otherAgent.send(echoKey.id, data)
     const answers = [(await messages.next()).value.data, (await messages.next()).value.data]
     assert.deepEqual(answers, [{ echo: 'hello' }, { echo: 'again' }], 'and no echo of an echo')
-    await other.send(mute.id, 'hello')
+    await otherAgent.send(muteKey.id, 'hello')
     await until('a refusal', () => /agents:send/.test(output))
     assert.equal((await keyway.agents.list()).data.length, 3)
-    await keyway.apiKeys.revoke(mute.id)
+    await keyway.apiKeys.revoke(muteKey.id)
     assert.deepEqual(await once(muteAgent, 'exit'), [0, null])
     assert.match(output, /was revoked\. Make a new key/)
   })
 
   test('passes publint', async t => {
     const publint = await tool(t, 'publint')
-    if (publint) await run(process.execPath, [publint, '--strict', await tarball(t)])
+    if (publint) await run(process.execPath, [publint, '--strict', await writeTarball(t)])
   })
 
   test('passes are-the-types-wrong', async t => {
     const attw = await tool(t, 'attw')
     // The package has only ES modules. Node's require() loads them (see the test above), which attw does not know.
     if (attw)
-      await run(process.execPath, [attw, '--ignore-rules', 'cjs-resolves-to-esm', '--', await tarball(t)])
+      await run(process.execPath, [
+        attw,
+        '--ignore-rules',
+        'cjs-resolves-to-esm',
+        '--',
+        await writeTarball(t),
+      ])
   })
 })
 
 describe('the demo command', () => {
   test('connects by npx from an empty folder, and exits with status 77 when stopped permanently', async t => {
     const server = await startProtocolServer(t)
-    const cache = folder(t)
+    const cache = newFolder(t)
     const env = { ...process.env, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY, npm_config_cache: cache }
-    const running = run('npx', ['-y', await serveTarball(t)], { cwd: folder(t), env })
-    running.catch(error => server.connections.push(error))
-    const end = await server.connections.next(NPX_MS)
+    const runningCommand = run('npx', ['-y', await serveTarball(t)], { cwd: newFolder(t), env })
+    runningCommand.catch(error => server.connections.push(error))
+    const end = await server.connections.next(NPX_TIMEOUT_MS)
     if (end instanceof Error) throw end
     end.send({ type: 'message', id: '1', from: 'somebody', from_key_id: null, data: 'hello' })
     const { to, data } = (await end.frames.next()) as { to: string; data: unknown }
     assert.deepEqual({ to, data }, { to: 'somebody', data: { echo: 'hello' } })
     end.close(4410, 'revoked')
-    await assert.rejects(running, (error: { code: number; stdout: string }) => {
+    await assert.rejects(runningCommand, (error: { code: number; stdout: string }) => {
       assert.equal(error.code, 77)
       assert.match(error.stdout, /ready: connection connection-1/)
       assert.match(error.stdout, /stopped: .*revoked\. Make a new key/)
@@ -274,19 +280,19 @@ describe('the demo command', () => {
     const server = await startProtocolServer(t)
     const env = { ...process.env, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY }
     const program = join(await project(), 'node_modules/@keyway/sdk/dist/keyway-agent.js')
-    const running = run(process.execPath, ['--no-experimental-websocket', program], { env })
-    running.catch(error => server.connections.push(error))
+    const runningCommand = run(process.execPath, ['--no-experimental-websocket', program], { env })
+    runningCommand.catch(error => server.connections.push(error))
     const end = await server.connections.next()
     if (end instanceof Error) throw end
     end.close(4410, 'revoked')
-    await assert.rejects(running, { code: 77, stdout: /ready: connection connection-1/ })
+    await assert.rejects(runningCommand, { code: 77, stdout: /ready: connection connection-1/ })
   })
 
   test('connects by npx from a real instance’s URL, and exits when its key is revoked', async t => {
     const { url, keyway } = await startKeyway(t)
     const { id, key } = await keyway.apiKeys.create({ name: 'by npx' })
-    const env = { ...process.env, KEYWAY_URL: url, KEYWAY_API_KEY: key, npm_config_cache: folder(t) }
-    const child = spawn('npx', ['-y', `${url}/sdk.tgz`], { cwd: folder(t), env })
+    const env = { ...process.env, KEYWAY_URL: url, KEYWAY_API_KEY: key, npm_config_cache: newFolder(t) }
+    const child = spawn('npx', ['-y', `${url}/sdk.tgz`], { cwd: newFolder(t), env })
     t.after(() => void child.kill('SIGKILL'))
     let output = ''
     const connected = new Promise<void>((resolve, reject) => {
@@ -306,8 +312,8 @@ describe('the demo command', () => {
 
   test('names a missing setting, with status 78', async () => {
     const env = { PATH: process.env.PATH }
-    const running = run(process.execPath, [join(ROOT, 'dist/keyway-agent.js')], { env })
-    await assert.rejects(running, { code: 78, stderr: /KEYWAY_URL/ })
+    const runningCommand = run(process.execPath, [join(ROOT, 'dist/keyway-agent.js')], { env })
+    await assert.rejects(runningCommand, { code: 78, stderr: /KEYWAY_URL/ })
   })
 
   test('exits with status 77 when the exchange is refused', async t => {

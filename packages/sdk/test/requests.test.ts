@@ -70,25 +70,25 @@ describe('a request', () => {
   test('to several waits for a result until all of them have answered with an error', async t => {
     const { agent, end } = await startConnected(t)
     const error = (code: string) => ({ error: { code, message: `It is ${code}.` } })
-    const succeeding = agent.request('all', 1)
-    const first = (await nextSend(end)).id
-    end.send(message('a', error('no_handler'), 'one', first))
-    end.send(message('b', error('no_handler'), 'one', first)) // counts once
-    end.send({ type: 'sent', id: first, delivered: 2 })
-    end.send(message('c', { result: 'two' }, 'two', first))
-    assert.equal(await succeeding, 'two')
+    const succeedingRequest = agent.request('all', 1)
+    const firstId = (await nextSend(end)).id
+    end.send(message('a', error('no_handler'), 'one', firstId))
+    end.send(message('b', error('no_handler'), 'one', firstId)) // counts once
+    end.send({ type: 'sent', id: firstId, delivered: 2 })
+    end.send(message('c', { result: 'two' }, 'two', firstId))
+    assert.equal(await succeedingRequest, 'two')
 
     for (const [code, expected] of [
       ['no_handler', isCode('no_responders')],
       ['failed', isCode('request_failed', 'failed')],
       ['out_of_paper', isCode('request_failed', 'out_of_paper')],
     ] as const) {
-      const failing = agent.request('all', 1)
+      const failingRequest = agent.request('all', 1)
       const { id } = await nextSend(end)
       end.send(message('a', error('busy'), 'one', id))
       end.send({ type: 'sent', id, delivered: 2 })
       end.send(message('b', error(code), 'two', id))
-      await assert.rejects(failing, expected)
+      await assert.rejects(failingRequest, expected)
     }
   })
 
@@ -169,11 +169,11 @@ describe('the handler of requests', () => {
     ]
     for (const [data, answer] of expected) {
       end.send(message(`request.${data}`, data))
-      const sent = await nextSend(end)
-      assert.deepEqual([sent.to, sent.reply_to], ['asker', `request.${data}`])
-      if (answer instanceof RegExp) assert.match(JSON.stringify(sent.data), answer)
-      else assert.deepEqual(sent.data, answer)
-      end.send({ type: 'sent', id: sent.id, delivered: 1 })
+      const sentAnswer = await nextSend(end)
+      assert.deepEqual([sentAnswer.to, sentAnswer.reply_to], ['asker', `request.${data}`])
+      if (answer instanceof RegExp) assert.match(JSON.stringify(sentAnswer.data), answer)
+      else assert.deepEqual(sentAnswer.data, answer)
+      end.send({ type: 'sent', id: sentAnswer.id, delivered: 1 })
     }
     assert.deepEqual(receivedRequests[0], {
       id: 'request.print',
@@ -199,8 +199,8 @@ describe('the handler of requests', () => {
     resolve('once')
     assert.deepEqual([(await nextSend(end)).to, (await nextSend(end)).to], ['after', 'before'])
     end.send(message('request.1', 1, 'much later'))
-    const again = await nextSend(end)
-    assert.deepEqual([again.to, again.data, calls], ['much later', { result: 'once' }, 2])
+    const repeatedAnswer = await nextSend(end)
+    assert.deepEqual([repeatedAnswer.to, repeatedAnswer.data, calls], ['much later', { result: 'once' }, 2])
   })
 
   test('runs for at most 100 requests at a time; an agent without a handler says so', async t => {
@@ -209,9 +209,9 @@ describe('the handler of requests', () => {
     assert.match(JSON.stringify((await nextSend(end)).data), /"no_handler"/)
     agent.onRequest(() => new Promise(() => {}))
     for (let n = 0; n < 101; n++) end.send(message(`request.${n}`, n))
-    const busy = await nextSend(end)
-    assert.equal(busy.reply_to, 'request.100')
-    assert.match(JSON.stringify(busy.data), /"busy"/)
+    const busyAnswer = await nextSend(end)
+    assert.equal(busyAnswer.reply_to, 'request.100')
+    assert.match(JSON.stringify(busyAnswer.data), /"busy"/)
   })
 })
 

@@ -11,14 +11,14 @@ const letIoFinish = async () => {
   for (let round = 0; round < 20; round++) await new Promise(resolve => setTimeout(resolve, 1))
 }
 
-function ready(end: ServerEnd, resumed: boolean, connectionId = end.id): void {
+function sendReady(end: ServerEnd, resumed: boolean, connectionId = end.id): void {
   const resumption = { resume_token: `token-of-${end.id}`, resume_seconds: 120, resumed }
   end.send({ ...readyFrame(connectionId, 900), ...resumption })
 }
 
 /** Makes the server resume every connection that an agent asks to resume. */
 function resumeAll(server: ProtocolServer): void {
-  server.greet = end => ready(end, end.resume !== undefined, 'connection-1')
+  server.greet = end => sendReady(end, end.resume !== undefined, 'connection-1')
 }
 
 function message(seq: number, id = `m${seq}`) {
@@ -28,12 +28,12 @@ function message(seq: number, id = `m${seq}`) {
 async function start(t: Parameters<typeof startConnected>[0]) {
   const { server, agent, events, clock, end } = await startConnected(t, {}, resumeAll)
   /** Waits until the agent has reconnected; returns the server's end of the new socket. */
-  const next = async () => {
+  const nextSocket = async () => {
     await letIoFinish()
     clock.advance(1000)
     return server.connections.next()
   }
-  return { server, agent, events, clock, end, next }
+  return { server, agent, events, clock, end, nextSocket }
 }
 
 async function nextSends(end: ServerEnd, count: number): Promise<[data: unknown, seq: number | undefined][]> {
@@ -47,39 +47,39 @@ async function nextSends(end: ServerEnd, count: number): Promise<[data: unknown,
 
 describe('an agent whose connection broke', () => {
   test('resumes it after the last message that it received, and gets each message once', async t => {
-    const { events, end, next } = await start(t)
+    const { events, end, nextSocket } = await start(t)
     assert.equal(end.resume, undefined)
     for (const seq of [1, 2, 3]) end.send(message(seq))
     await events.message.next()
     await events.message.next()
     await events.message.next()
     end.cut()
-    const second = await next()
-    assert.equal(second.resume, 'token-of-connection-1.3')
-    const again = await events.ready.next()
-    assert.deepEqual([again.resumed, again.connectionId], [true, 'connection-1'])
-    for (const seq of [3, 4]) second.send(message(seq, 'of a sender that repeats ids'))
-    second.send(message(5, 'of a sender that repeats ids'))
+    const secondEnd = await nextSocket()
+    assert.equal(secondEnd.resume, 'token-of-connection-1.3')
+    const readyEvent = await events.ready.next()
+    assert.deepEqual([readyEvent.resumed, readyEvent.connectionId], [true, 'connection-1'])
+    for (const seq of [3, 4]) secondEnd.send(message(seq, 'of a sender that repeats ids'))
+    secondEnd.send(message(5, 'of a sender that repeats ids'))
     assert.deepEqual([(await events.message.next()).data, (await events.message.next()).data], [4, 5])
     assert.equal(events.gap.rest.length, 0)
   })
 
   test('emits `gap` when it cannot be resumed, and restarts its numbering', async t => {
-    const { server, events, end, next } = await start(t)
+    const { server, events, end, nextSocket } = await start(t)
     end.send(message(7))
     await events.message.next()
-    server.greet = each => ready(each, false)
+    server.greet = each => sendReady(each, false)
     end.cut()
-    const second = await next()
+    const secondEnd = await nextSocket()
     assert.equal((await events.ready.next()).resumed, false)
     assert.deepEqual(await events.gap.next(), {
       connectionId: 'connection-2',
       previousConnectionId: 'connection-1',
     })
-    second.send(message(1))
+    secondEnd.send(message(1))
     assert.equal((await events.message.next()).data, 1)
-    second.cut()
-    assert.equal((await next()).resume, 'token-of-connection-2.1')
+    secondEnd.cut()
+    assert.equal((await nextSocket()).resume, 'token-of-connection-2.1')
   })
 
   test('does not ask to resume later than the hub allows', async t => {
@@ -89,7 +89,7 @@ describe('an agent whose connection broke', () => {
     await events.disconnected.next()
     clock.advance(120_001)
     await server.start()
-    for (let waited = 0; waited < 60 && server.connectionCount < 2; waited++) {
+    for (let round = 0; round < 60 && server.connectionCount < 2; round++) {
       await letIoFinish()
       clock.advance(1000)
     }
@@ -103,23 +103,23 @@ describe('an agent whose connection broke', () => {
     end.cut()
     await letIoFinish()
     clock.advance(1000)
-    const second = await server.connections.next()
-    assert.equal(second.resume, undefined)
-    assert.deepEqual(await nextSends(second, 1), [['old', undefined]])
+    const secondEnd = await server.connections.next()
+    assert.equal(secondEnd.resume, undefined)
+    assert.deepEqual(await nextSends(secondEnd, 1), [['old', undefined]])
     assert.equal(events.gap.rest.length, 0)
   })
 
   test('closes permanently with 1000, and abandons a dead socket with another code', async t => {
-    const { clock, agent, end, next } = await start(t)
+    const { clock, agent, end, nextSocket } = await start(t)
     await letIoFinish()
     clock.advance(25_000)
     await letIoFinish()
     clock.advance(10_000)
     assert.equal(await end.closed, 4000)
-    const second = await next()
+    const secondEnd = await nextSocket()
     await letIoFinish()
     agent.close()
-    assert.equal(await second.closed, 1000)
+    assert.equal(await secondEnd.closed, 1000)
   })
 })
 
@@ -130,14 +130,14 @@ describe('an agent whose connection is resumed while its old socket is open', ()
     end.send({ type: 'draining', close_in_seconds: 10 })
     await letIoFinish()
     clock.advance(1000)
-    const second = await server.connections.next()
-    assert.equal(second.resume, 'token-of-connection-1.0')
+    const secondEnd = await server.connections.next()
+    assert.equal(secondEnd.resume, 'token-of-connection-1.0')
     end.close(4409, 'resumed_elsewhere')
     await end.closed
     await letIoFinish()
-    ready(second, true, 'connection-1')
+    sendReady(secondEnd, true, 'connection-1')
     assert.equal((await events.ready.next()).resumed, true)
-    second.send(message(1))
+    secondEnd.send(message(1))
     await events.message.next()
     assert.deepEqual([events.disconnected.rest.length, events.stopped.rest.length], [0, 0])
   })
@@ -160,7 +160,7 @@ describe('an agent whose connection is resumed while its old socket is open', ()
     await letIoFinish()
     resumeAll(server)
     end.close(4409, 'resumed_elsewhere')
-    for (let waited = 0; waited < 30 && events.ready.rest.length === 0; waited++) {
+    for (let round = 0; round < 30 && events.ready.rest.length === 0; round++) {
       await letIoFinish()
       clock.advance(1000)
     }
@@ -171,7 +171,7 @@ describe('an agent whose connection is resumed while its old socket is open', ()
 
 describe('numbered sends', () => {
   test('keep their numbers when the connection is resumed, and get new ones when it is not', async t => {
-    const { server, agent, events, end, next } = await start(t)
+    const { server, agent, events, end, nextSocket } = await start(t)
     const sending = [1, 2, 3].map(n => agent.send('all', n))
     assert.deepEqual(await nextSends(end, 3), [
       [1, 1],
@@ -179,19 +179,19 @@ describe('numbered sends', () => {
       [3, 3],
     ])
     end.cut()
-    const second = await next()
+    const secondEnd = await nextSocket()
     await events.ready.next()
-    const [first, ...rest] = (await Promise.all([1, 2, 3].map(() => second.frames.next()))) as Send[]
+    const [first, ...rest] = (await Promise.all([1, 2, 3].map(() => secondEnd.frames.next()))) as Send[]
     assert.deepEqual(
       [first, ...rest].map(frame => frame?.seq),
       [1, 2, 3],
     )
-    second.send({ type: 'sent', id: first!.id, delivered: 1, held: 2 })
+    secondEnd.send({ type: 'sent', id: first!.id, delivered: 1, held: 2 })
     assert.deepEqual(await sending[0], { delivered: 1, held: 2 })
-    server.greet = each => ready(each, false)
-    second.cut()
-    const third = await next()
-    assert.deepEqual(await nextSends(third, 2), [
+    server.greet = each => sendReady(each, false)
+    secondEnd.cut()
+    const thirdEnd = await nextSocket()
+    assert.deepEqual(await nextSends(thirdEnd, 2), [
       [2, 1],
       [3, 2],
     ])
@@ -218,24 +218,24 @@ describe('numbered sends', () => {
   })
 
   test('that are refused permanently keep their number, and aborted ones are sent again while their session lasts', async t => {
-    const { agent, end, events, next } = await start(t)
+    const { agent, end, events, nextSocket } = await start(t)
     const abort = new AbortController()
-    const refused = agent.send('all', 1)
-    const aborted = agent.send('all', 2, { signal: abort.signal })
-    const third = agent.send('all', 3)
+    const refusedSend = agent.send('all', 1)
+    const abortedSend = agent.send('all', 2, { signal: abort.signal })
+    const thirdSend = agent.send('all', 3)
     const frames = (await Promise.all([1, 2, 3].map(() => end.frames.next()))) as Send[]
     end.send({ type: 'error', code: 'insufficient_scope', detail: 'no', id: frames[0]!.id })
-    await assert.rejects(refused, (error: unknown) => error instanceof KeywayError)
+    await assert.rejects(refusedSend, (error: unknown) => error instanceof KeywayError)
     abort.abort(new Error('changed my mind'))
-    await assert.rejects(aborted, /changed my mind/)
+    await assert.rejects(abortedSend, /changed my mind/)
     end.cut()
-    const second = await next()
+    const secondEnd = await nextSocket()
     await events.ready.next()
-    assert.deepEqual(await nextSends(second, 2), [
+    assert.deepEqual(await nextSends(secondEnd, 2), [
       [2, 2],
       [3, 3],
     ])
     agent.close()
-    await Promise.allSettled([third])
+    await Promise.allSettled([thirdSend])
   })
 })

@@ -18,7 +18,7 @@ import { record } from './support/recorder.ts'
 /** Long enough to connect with a key before it expires, also on a slow machine. */
 const KEY_LIFETIME_MS = 6000
 
-// Three at once, since the tests mostly wait.
+// Runs three tests at once, since they mostly wait.
 describe('against the real service', { concurrency: 3 }, () => {
   const newPerson = sharedKeyway()
 
@@ -54,31 +54,31 @@ describe('against the real service', { concurrency: 3 }, () => {
       metadata: { plan: 'pro' },
       limits: { requests: [{ limit: 5, per: 'day' }], quota: { remaining: 9 } },
     })
-    const verified = await apps.verifyKey(key, { consume: 4 })
-    assert.ok(verified.active)
+    const verification = await apps.verifyKey(key, { consume: 4 })
+    assert.ok(verification.active)
     assert.deepEqual(
-      [verified.key_id, verified.external_id, verified.metadata, verified.limits?.quota],
+      [verification.key_id, verification.external_id, verification.metadata, verification.limits?.quota],
       [id, 'customer-42', { plan: 'pro' }, { remaining: 5 }],
     )
-    assert.equal(verified.limits?.requests?.[0]?.remaining, 1)
+    assert.equal(verification.limits?.requests?.[0]?.remaining, 1)
     await assert.rejects(
       apps.verifyKey(key, { consume: 2 }),
       (error: KeywayError) => error.code === 'rate_limited' && error.retryAfter! > 0,
     )
-    const unconsumed = await apps.verifyKey(key)
-    assert.equal(unconsumed.active && unconsumed.limits?.quota?.remaining, 5)
+    const plainVerification = await apps.verifyKey(key)
+    assert.equal(plainVerification.active && plainVerification.limits?.quota?.remaining, 5)
     assert.deepEqual(await apps.verifyKey('svc_unknown'), { active: false })
-    const [own, unknown, over] = await Promise.allSettled([
+    const [ownAnswer, unknownAnswer, overLimitAnswer] = await Promise.allSettled([
       apps.verifyKey(key),
       apps.verifyKey('svc_unknown'),
       apps.verifyKey(key, { consume: 2 }),
     ])
-    assert.deepEqual(own, { status: 'fulfilled', value: unconsumed })
-    assert.deepEqual(unknown, { status: 'fulfilled', value: { active: false } })
-    assert.equal((over as PromiseRejectedResult).reason.code, 'rate_limited')
+    assert.deepEqual(ownAnswer, { status: 'fulfilled', value: plainVerification })
+    assert.deepEqual(unknownAnswer, { status: 'fulfilled', value: { active: false } })
+    assert.equal((overLimitAnswer as PromiseRejectedResult).reason.code, 'rate_limited')
 
     // A service that does not check whether a header is present passes on undefined.
-    const malformed = [
+    const malformedCredentials = [
       'x'.repeat(16_000),
       '"'.repeat(12_000),
       'svc_\0',
@@ -87,7 +87,7 @@ describe('against the real service', { concurrency: 3 }, () => {
       undefined as never,
     ]
     const longTokens = Array.from({ length: 31 }, () => 'a'.repeat(2000))
-    for (const others of [...malformed.map(each => [each]), malformed, longTokens]) {
+    for (const others of [...malformedCredentials.map(each => [each]), malformedCredentials, longTokens]) {
       const answers = await Promise.allSettled([...others, key].map(each => apps.verifyKey(each)))
       const keyAnswer = answers.pop()!
       assert.equal(keyAnswer.status === 'fulfilled' && keyAnswer.value.active && keyAnswer.value.key_id, id)
@@ -125,8 +125,8 @@ describe('against the real service', { concurrency: 3 }, () => {
     const { error } = await events.stopped.next()
     assert.equal(error?.code, 'revoked')
     assert.match(error!.message, /Make a new key/)
-    const again = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
-    assert.equal((await again.stopped.next()).error?.code, 'api_key_revoked')
+    const eventsAfter = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
+    assert.equal((await eventsAfter.stopped.next()).error?.code, 'api_key_revoked')
   })
 
   test('the expiry of the key stops its agent', async () => {
@@ -172,14 +172,14 @@ describe('against the real service', { concurrency: 3 }, () => {
       agent.close()
       listener.close()
     })
-    const [events, received] = [record(agent), record(listener)]
-    await Promise.all([events.ready.next(), received.ready.next()])
-    const restarted = restart()
+    const [events, listenerEvents] = [record(agent), record(listener)]
+    await Promise.all([events.ready.next(), listenerEvents.ready.next()])
+    const restarting = restart()
     await events.disconnected.next()
     const sending = agent.send(id, 'queued while the service was away')
-    await restarted
-    // Real time, since the attempts during the outage have increased the back-off.
-    await Promise.all([received.ready.next(BACKOFF_CAP_MS + 10_000), sending])
+    await restarting
+    // Waits in real time, since the attempts during the outage have increased the back-off.
+    await Promise.all([listenerEvents.ready.next(BACKOFF_CAP_MS + 10_000), sending])
     assert.equal(agent.connected, true)
   })
 
@@ -210,9 +210,9 @@ describe('against the real service', { concurrency: 3 }, () => {
     }
     assert.equal(agent.connected, false)
     proxy.restore()
-    const waited = step() + step()
+    const waitMs = step() + step()
     await events.ready.next()
-    assert.ok(waited > 20_000 && waited <= 40_000, `reconnected after ${waited / 1000} s`)
+    assert.ok(waitMs > 20_000 && waitMs <= 40_000, `reconnected after ${waitMs / 1000} s`)
 
     /** Advances the agent's clock to its next timer. */
     function step(): number {
@@ -235,17 +235,17 @@ describe('against the real service', { concurrency: 3 }, () => {
     proxy.restore()
     clock.advance(35_000)
     await events.disconnected.next()
-    let waited = 0
-    while (!agent.connected && waited < 20_000) {
-      const answered = Promise.withResolvers<void>()
-      agent.once('ready', () => answered.resolve())
-      agent.once('disconnected', () => answered.resolve())
+    let waitMs = 0
+    while (!agent.connected && waitMs < 20_000) {
+      const attemptEnded = Promise.withResolvers<void>()
+      agent.once('ready', () => attemptEnded.resolve())
+      agent.once('disconnected', () => attemptEnded.resolve())
       const handshakeLost = proxy.handshakeLost()
-      waited += clock.next()!
+      waitMs += clock.next()!
       clock.advance(clock.next()!)
-      await Promise.race([answered.promise, handshakeLost])
+      await Promise.race([attemptEnded.promise, handshakeLost])
     }
-    assert.ok(waited <= 5_000, `reconnected after 35 s and ${waited / 1000} s`)
+    assert.ok(waitMs <= 5_000, `reconnected after 35 s and ${waitMs / 1000} s`)
   })
 
   test('with repeated connection resets every message arrives, in order', async t => {
@@ -259,8 +259,8 @@ describe('against the real service', { concurrency: 3 }, () => {
       receiver.close()
       sender.close()
     })
-    const received: Json[] = []
-    receiver.on('message', ({ data }) => received.push(data))
+    const receivedData: Json[] = []
+    receiver.on('message', ({ data }) => receivedData.push(data))
     const [events, { ready }] = [record(sender), record(receiver)]
     const [, { connectionId }] = await Promise.all([events.ready.next(), ready.next()])
     const sending: Promise<unknown>[] = []
@@ -273,7 +273,7 @@ describe('against the real service', { concurrency: 3 }, () => {
       await events.ready.next()
     }
     await Promise.all(sending)
-    const withoutDuplicates = [...new Set(received)]
+    const withoutDuplicates = [...new Set(receivedData)]
     assert.deepEqual(
       withoutDuplicates,
       Array.from({ length: 120 }, (_, n) => n),
@@ -309,9 +309,9 @@ describe('against the real service', { concurrency: 3 }, () => {
       throw new TypeError('the response was lost')
     }
     const keyway = new Keyway({ url, tokens, fetch: losingFetch })
-    const before = (await tokens.get())!.refresh
+    const tokenBefore = (await tokens.get())!.refresh
     await keyway.refresh()
-    assert.notEqual((await tokens.get())!.refresh, before)
+    assert.notEqual((await tokens.get())!.refresh, tokenBefore)
     assert.equal((await keyway.account.get()).balance.amount, '2.00')
     await keyway.logout()
     await assert.rejects(

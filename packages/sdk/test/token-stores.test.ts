@@ -50,7 +50,7 @@ function start(t: TestContext, file: string, action: string, target = '') {
   return { child, line }
 }
 
-async function exitsCleanly(child: ChildProcess): Promise<void> {
+async function assertExitsCleanly(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   assert.equal(child.exitCode, 0)
 }
@@ -90,11 +90,11 @@ describe('a file of tokens', () => {
         isUnusable(/session\.json .*Remove it, and sign in again/),
       )
     }
-    const insideFile = fileTokenStore(join(file, 'below'))
-    assert.throws(() => insideFile.get(), isUnusable(/cannot be read: ENOTDIR/))
-    assert.throws(() => insideFile.set(TOKENS), isUnusable(/cannot be written: /))
+    const storeInsideFile = fileTokenStore(join(file, 'below'))
+    assert.throws(() => storeInsideFile.get(), isUnusable(/cannot be read: ENOTDIR/))
+    assert.throws(() => storeInsideFile.set(TOKENS), isUnusable(/cannot be written: /))
     await assert.rejects(
-      insideFile.exclusive!(async () => {}),
+      storeInsideFile.exclusive!(async () => {}),
       isUnusable(/orders refreshes, cannot be used: /),
     )
   })
@@ -103,19 +103,19 @@ describe('a file of tokens', () => {
     const { url, tokens } = await newPerson()
     const file = tokensFile(t)
     const store = fileTokenStore(file)
-    const before = (await tokens.get())!
-    await store.set({ ...before, access: 'expired' })
+    const tokensBefore = (await tokens.get())!
+    await store.set({ ...tokensBefore, access: 'expired' })
     const callers = Array.from({ length: 4 }, () => start(t, file, 'call', url))
     const counts = await Promise.all(callers.map(({ line }) => line()))
     assert.deepEqual(counts.sort(), [...Array(3).fill('refreshed 0'), 'refreshed 1'])
     const refreshers = Array.from({ length: 4 }, () => start(t, file, 'refresh', url))
-    await Promise.all(refreshers.map(({ child }) => exitsCleanly(child)))
+    await Promise.all(refreshers.map(({ child }) => assertExitsCleanly(child)))
     for (const { line } of refreshers) assert.equal(await line(), 'refreshed 3')
     const keyway = new Keyway({ url, tokens: store })
     assert.equal((await keyway.sessions.list()).data.length, 1)
     const { sessionId, refreshKey, refresh } = (await store.get())!
-    assert.deepEqual([sessionId, refreshKey], [before.sessionId, undefined])
-    assert.notEqual(refresh, before.refresh)
+    assert.deepEqual([sessionId, refreshKey], [tokensBefore.sessionId, undefined])
+    assert.notEqual(refresh, tokensBefore.refresh)
   })
 
   test('whose refresh died before its answer arrived is refreshed by another process, with the same successor', async t => {
@@ -127,34 +127,34 @@ describe('a file of tokens', () => {
     child.kill('SIGKILL')
     const clock = createManualClock()
     const keyway = new Keyway({ url, tokens: fileTokenStore(file, { clock }) })
-    let done = false
-    const refreshed = keyway.refresh().finally(() => {
-      done = true
+    let isDone = false
+    const refreshing = keyway.refresh().finally(() => {
+      isDone = true
     })
     await until('the lock of a dead process is taken over', () => {
       clock.advance(1000)
-      return done
+      return isDone
     })
-    assert.ok(await refreshed)
+    assert.ok(await refreshing)
     assert.equal((await keyway.sessions.list()).data.length, 1)
   })
 
   test('a link in the place of the lock is refused, and the folder that it leads to unchanged', async t => {
     const file = tokensFile(t)
-    const other = join(file, '../other')
-    mkdirSync(other, { recursive: true })
-    for (const name of ['1', '2', '3']) writeFileSync(join(other, name), 'over')
-    symlinkSync(other, join(file, '../.session.json.lock'))
-    const done = fileTokenStore(file).exclusive!(async () => 'done')
-    await assert.rejects(done, isUnusable(/orders refreshes, cannot be used: it is a symbolic link/))
-    assert.deepEqual(readdirSync(other), ['1', '2', '3'])
+    const otherFolder = join(file, '../other')
+    mkdirSync(otherFolder, { recursive: true })
+    for (const name of ['1', '2', '3']) writeFileSync(join(otherFolder, name), 'over')
+    symlinkSync(otherFolder, join(file, '../.session.json.lock'))
+    const work = fileTokenStore(file).exclusive!(async () => 'done')
+    await assert.rejects(work, isUnusable(/orders refreshes, cannot be used: it is a symbolic link/))
+    assert.deepEqual(readdirSync(otherFolder), ['1', '2', '3'])
   })
 
   test('is locked while its holder lives, and for five seconds after its last heartbeat', async t => {
     const file = tokensFile(t)
     const { child, line } = start(t, file, 'hold')
     assert.equal(await line(), 'holding')
-    const turn = join(file, '../.session.json.lock/1')
+    const turnFile = join(file, '../.session.json.lock/1')
     const clock = createManualClock()
     let polls = 0
     const countingClock = {
@@ -165,19 +165,19 @@ describe('a file of tokens', () => {
       },
     }
     const waitForTwoPolls = async () => {
-      const before = polls
+      const pollsBefore = polls
       await until('two polls', () => {
         clock.advance(0)
-        return polls > before + 1 || void clock.advance(75)
+        return polls > pollsBefore + 1 || void clock.advance(75)
       })
     }
     let isTaken = false
-    const waiting = fileTokenStore(file, { clock: countingClock }).exclusive!(async () => {
+    const waitingWork = fileTokenStore(file, { clock: countingClock }).exclusive!(async () => {
       isTaken = true
     })
     for (let beat = 0; beat < 2; beat++) {
-      const { mtimeMs } = statSync(turn)
-      await until('a heartbeat', () => statSync(turn).mtimeMs !== mtimeMs)
+      const { mtimeMs } = statSync(turnFile)
+      await until('a heartbeat', () => statSync(turnFile).mtimeMs !== mtimeMs)
       await waitForTwoPolls()
       clock.advance(HOLDER_TIMEOUT_MS - 1000)
       assert.equal(isTaken, false)
@@ -191,20 +191,20 @@ describe('a file of tokens', () => {
       clock.advance(75)
       return isTaken
     })
-    await waiting
-    assert.deepEqual(readdirSync(join(turn, '..')).sort(), ['1', '2'])
+    await waitingWork
+    assert.deepEqual(readdirSync(join(turnFile, '..')).sort(), ['1', '2'])
   })
 
   test('is used by one process at a time, also when several take over from one that was killed', async t => {
     const file = tokensFile(t)
-    const count = join(file, '../../count')
-    writeFileSync(count, '0')
-    const first = start(t, file, 'hold')
-    assert.equal(await first.line(), 'holding')
-    const incrementers = Array.from({ length: 4 }, () => start(t, file, 'add', count))
+    const counterFile = join(file, '../../count')
+    writeFileSync(counterFile, '0')
+    const firstHolder = start(t, file, 'hold')
+    assert.equal(await firstHolder.line(), 'holding')
+    const incrementers = Array.from({ length: 4 }, () => start(t, file, 'add', counterFile))
     await Promise.all(incrementers.map(({ child }) => once(child, 'spawn')))
-    first.child.kill('SIGKILL')
-    await Promise.all(incrementers.map(({ child }) => exitsCleanly(child)))
-    assert.equal(readFileSync(count, 'utf8'), '20')
+    firstHolder.child.kill('SIGKILL')
+    await Promise.all(incrementers.map(({ child }) => assertExitsCleanly(child)))
+    assert.equal(readFileSync(counterFile, 'utf8'), '20')
   })
 })

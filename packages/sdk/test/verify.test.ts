@@ -6,13 +6,13 @@ import { before, describe, test } from 'node:test'
 import { KeywayError } from '../src/errors.ts'
 import { verifyAccessToken, verifyAgentToken } from '../src/verify.ts'
 
-const NOW = Date.UTC(2026, 10, 20, 12) / 1000
-const now = () => NOW * 1000
+const NOW_SECONDS = Date.UTC(2026, 10, 20, 12) / 1000
+const now = () => NOW_SECONDS * 1000
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-const pair = generateKeyPairSync('ed25519')
+const issuerPair = generateKeyPairSync('ed25519')
 const attackerPair = generateKeyPairSync('ed25519')
-const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'k1', alg: 'EdDSA', use: 'sig' }
+const jwk = { ...issuerPair.publicKey.export({ format: 'jwk' }), kid: 'k1', alg: 'EdDSA', use: 'sig' }
 
 let issuer = ''
 let requests = 0
@@ -36,14 +36,18 @@ const agentClaims = () => ({
   agent_id: 'user',
   app_id: 'service-sdk',
   key_id: 'key',
-  iat: NOW,
-  nbf: NOW,
-  exp: NOW + 900,
+  iat: NOW_SECONDS,
+  nbf: NOW_SECONDS,
+  exp: NOW_SECONDS + 900,
   jti: 'j',
 })
 const agentHeader = { alg: 'EdDSA', typ: 'agent_ws', kid: 'k1' }
 
-function token(claims: object, header: object = agentHeader, key: KeyObject = pair.privateKey): string {
+function createToken(
+  claims: object,
+  header: object = agentHeader,
+  key: KeyObject = issuerPair.privateKey,
+): string {
   const signed = `${encode(header)}.${encode(claims)}`
   return `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`
 }
@@ -54,19 +58,19 @@ const isInvalid = (error: unknown) => error instanceof KeywayError && error.code
 
 describe('agent tokens', () => {
   test('a valid token returns its claims', async () => {
-    assert.deepEqual(await verifyAgent(token(agentClaims())), agentClaims())
+    assert.deepEqual(await verifyAgent(createToken(agentClaims())), agentClaims())
   })
 
   test('a token is accepted from five seconds before `nbf` until five seconds after `exp`', async () => {
-    const text = token(agentClaims())
-    await verifyAgent(text, () => (NOW + 904.999) * 1000)
+    const text = createToken(agentClaims())
+    await verifyAgent(text, () => (NOW_SECONDS + 904.999) * 1000)
     await assert.rejects(
-      verifyAgent(text, () => (NOW + 905) * 1000),
+      verifyAgent(text, () => (NOW_SECONDS + 905) * 1000),
       isInvalid,
     )
-    await verifyAgent(text, () => (NOW - 5) * 1000)
+    await verifyAgent(text, () => (NOW_SECONDS - 5) * 1000)
     await assert.rejects(
-      verifyAgent(text, () => (NOW - 5.001) * 1000),
+      verifyAgent(text, () => (NOW_SECONDS - 5.001) * 1000),
       isInvalid,
     )
   })
@@ -80,15 +84,15 @@ describe('agent tokens', () => {
     ['the type of an access token', () => ({ type: 'access' })],
     ['no type', () => ({ type: undefined })],
     ['no exp', () => ({ exp: undefined })],
-    ['exp as text', () => ({ exp: String(NOW + 900) })],
-    ['exp with a fraction', () => ({ exp: NOW + 0.5 })],
+    ['exp as text', () => ({ exp: String(NOW_SECONDS + 900) })],
+    ['exp with a fraction', () => ({ exp: NOW_SECONDS + 0.5 })],
     ['a huge exp', () => ({ exp: 1e300 })],
     ['a negative exp', () => ({ exp: -1 })],
-    ['exp before iat', () => ({ exp: NOW - 1, iat: NOW })],
+    ['exp before iat', () => ({ exp: NOW_SECONDS - 1, iat: NOW_SECONDS })],
     ['no iat', () => ({ iat: undefined })],
-    ['iat in the future', () => ({ iat: NOW + 6, exp: NOW + 900 })],
+    ['iat in the future', () => ({ iat: NOW_SECONDS + 6, exp: NOW_SECONDS + 900 })],
     ['no nbf', () => ({ nbf: undefined })],
-    ['nbf in the future', () => ({ nbf: NOW + 6 })],
+    ['nbf in the future', () => ({ nbf: NOW_SECONDS + 6 })],
     ['an owner other than sub', () => ({ agent_id: 'somebody' })],
     ['no key id', () => ({ key_id: undefined })],
     ['no jti', () => ({ jti: undefined })],
@@ -96,39 +100,42 @@ describe('agent tokens', () => {
   ]
   for (const [what, change] of wrongClaims) {
     test(`a token with ${what} is refused`, async () => {
-      await assert.rejects(verifyAgent(token({ ...agentClaims(), ...change() })), isInvalid)
+      await assert.rejects(verifyAgent(createToken({ ...agentClaims(), ...change() })), isInvalid)
     })
   }
 
-  const hmac = (secret: string | Buffer) => {
+  const hmacToken = (secret: string | Buffer) => {
     const signed = `${encode({ ...agentHeader, alg: 'HS256' })}.${encode(agentClaims())}`
     return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
   }
   const invalidTokens: [string, () => string][] = [
     ['no signature (alg none)', () => `${encode({ ...agentHeader, alg: 'none' })}.${encode(agentClaims())}.`],
-    ['a signature by another key', () => token(agentClaims(), agentHeader, attackerPair.privateKey)],
-    ['an HMAC under the public key', () => hmac(pair.publicKey.export({ format: 'pem', type: 'spki' }))],
-    ['an HMAC under the raw public key', () => hmac(Buffer.from(String(jwk.x), 'base64url'))],
-    ['alg EdDSA in another case', () => token(agentClaims(), { ...agentHeader, alg: 'eddsa' })],
-    ['the typ of an access token', () => token(agentClaims(), { ...agentHeader, typ: 'at+jwt' })],
-    ['no typ', () => token(agentClaims(), { alg: 'EdDSA', kid: 'k1' })],
-    ['no kid', () => token(agentClaims(), { alg: 'EdDSA', typ: 'agent_ws' })],
-    ['a critical extension', () => token(agentClaims(), { ...agentHeader, crit: ['b64'], b64: false })],
+    ['a signature by another key', () => createToken(agentClaims(), agentHeader, attackerPair.privateKey)],
+    [
+      'an HMAC under the public key',
+      () => hmacToken(issuerPair.publicKey.export({ format: 'pem', type: 'spki' })),
+    ],
+    ['an HMAC under the raw public key', () => hmacToken(Buffer.from(String(jwk.x), 'base64url'))],
+    ['alg EdDSA in another case', () => createToken(agentClaims(), { ...agentHeader, alg: 'eddsa' })],
+    ['the typ of an access token', () => createToken(agentClaims(), { ...agentHeader, typ: 'at+jwt' })],
+    ['no typ', () => createToken(agentClaims(), { alg: 'EdDSA', kid: 'k1' })],
+    ['no kid', () => createToken(agentClaims(), { alg: 'EdDSA', typ: 'agent_ws' })],
+    ['a critical extension', () => createToken(agentClaims(), { ...agentHeader, crit: ['b64'], b64: false })],
     [
       'its own key in the header',
       () =>
-        token(
+        createToken(
           agentClaims(),
           { ...agentHeader, kid: 'mine', jwk: attackerPair.publicKey.export({ format: 'jwk' }) },
           attackerPair.privateKey,
         ),
     ],
-    ['two parts', () => token(agentClaims()).split('.').slice(0, 2).join('.')],
-    ['four parts', () => `${token(agentClaims())}.x`],
-    ['padding', () => `${token(agentClaims())}==`],
-    ['white space', () => ` ${token(agentClaims())}`],
-    ['stray bits in the last character', () => strayBits(token(agentClaims()))],
-    ['a payload that is a list', () => token([agentClaims()])],
+    ['two parts', () => createToken(agentClaims()).split('.').slice(0, 2).join('.')],
+    ['four parts', () => `${createToken(agentClaims())}.x`],
+    ['padding', () => `${createToken(agentClaims())}==`],
+    ['white space', () => ` ${createToken(agentClaims())}`],
+    ['stray bits in the last character', () => withStrayBits(createToken(agentClaims()))],
+    ['a payload that is a list', () => createToken([agentClaims()])],
     ['ten thousand characters', () => `${'a'.repeat(10_000)}.a.a`],
     ['no characters', () => ''],
   ]
@@ -148,21 +155,21 @@ describe('access tokens', () => {
     client_id: 'console',
     sid: 's',
     role: 'user',
-    iat: NOW,
-    exp: NOW + 900,
+    iat: NOW_SECONDS,
+    exp: NOW_SECONDS + 900,
     jti: 'j',
   })
   const header = { ...agentHeader, typ: 'at+jwt' }
 
   test('a valid token returns its claims, with the issuer as audience', async () => {
-    assert.deepEqual(await verifyAccessToken(token(claims(), header), { issuer, now }), claims())
+    assert.deepEqual(await verifyAccessToken(createToken(claims(), header), { issuer, now }), claims())
   })
 
   test('neither type is accepted in the other’s place', async () => {
-    await assert.rejects(verifyAccessToken(token(agentClaims()), { issuer, now }), isInvalid)
-    await assert.rejects(verifyAgent(token(claims(), header)), isInvalid)
-    const disguised = token({ ...agentClaims(), aud: issuer }, header)
-    await assert.rejects(verifyAccessToken(disguised, { issuer, now }), isInvalid)
+    await assert.rejects(verifyAccessToken(createToken(agentClaims()), { issuer, now }), isInvalid)
+    await assert.rejects(verifyAgent(createToken(claims(), header)), isInvalid)
+    const disguisedToken = createToken({ ...agentClaims(), aud: issuer }, header)
+    await assert.rejects(verifyAccessToken(disguisedToken, { issuer, now }), isInvalid)
   })
 })
 
@@ -176,10 +183,10 @@ describe("the issuer's keys", () => {
   test('are fetched once for many tokens, and once more for many unknown key ids', async () => {
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: newFetch() }
     const requestsBefore = requests
-    await Promise.all(Array.from({ length: 20 }, () => verifyAgentToken(token(agentClaims()), options)))
+    await Promise.all(Array.from({ length: 20 }, () => verifyAgentToken(createToken(agentClaims()), options)))
     assert.equal(requests, requestsBefore + 1)
     for (let count = 0; count < 20; count++) {
-      const tokenOfUnknownKey = token(agentClaims(), { ...agentHeader, kid: `invented-${count}` })
+      const tokenOfUnknownKey = createToken(agentClaims(), { ...agentHeader, kid: `invented-${count}` })
       await assert.rejects(verifyAgentToken(tokenOfUnknownKey, options), isInvalid)
     }
     assert.ok(requests <= requestsBefore + 2)
@@ -187,7 +194,7 @@ describe("the issuer's keys", () => {
 
   test('of each algorithm verify its tokens, and no token under another', async () => {
     const pairs = {
-      EdDSA: pair,
+      EdDSA: issuerPair,
       ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
       RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
     }
@@ -199,21 +206,21 @@ describe("the issuer's keys", () => {
       use: 'sig',
     }))
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: newFetch() }
-    const signed = (alg: string, kid: string, privateKey: KeyObject) => {
+    const signToken = (alg: string, kid: string, privateKey: KeyObject) => {
       const text = `${encode({ alg, typ: 'agent_ws', kid })}.${encode(agentClaims())}`
       const hash = privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256'
       const key = { key: privateKey, dsaEncoding: 'ieee-p1363' } as const
       return `${text}.${sign(hash, Buffer.from(text), key).toString('base64url')}`
     }
     for (const [alg, { privateKey }] of entries) {
-      assert.deepEqual(await verifyAgentToken(signed(alg, alg, privateKey), options), agentClaims())
-      for (const [other] of entries.filter(([name]) => name !== alg)) {
-        for (const forged of [
-          signed(other, alg, privateKey),
-          signed(alg, other, privateKey),
-          signed(other, other, privateKey),
+      assert.deepEqual(await verifyAgentToken(signToken(alg, alg, privateKey), options), agentClaims())
+      for (const [otherAlg] of entries.filter(([name]) => name !== alg)) {
+        for (const forgedToken of [
+          signToken(otherAlg, alg, privateKey),
+          signToken(alg, otherAlg, privateKey),
+          signToken(otherAlg, otherAlg, privateKey),
         ])
-          await assert.rejects(verifyAgentToken(forged, options), isInvalid, `${alg} as ${other}`)
+          await assert.rejects(verifyAgentToken(forgedToken, options), isInvalid, `${alg} as ${otherAlg}`)
       }
     }
     keys = [jwk]
@@ -229,22 +236,22 @@ describe("the issuer's keys", () => {
       { ...jwk, alg: 'ES256' },
     ]
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: newFetch() }
-    await assert.rejects(verifyAgentToken(token(agentClaims()), options), isInvalid)
+    await assert.rejects(verifyAgentToken(createToken(agentClaims()), options), isInvalid)
     keys = [jwk]
   })
 
   test('that cannot be fetched cause `unavailable`, not `invalid_token`', async () => {
-    const unreachable: typeof fetch = () => Promise.reject(new TypeError('no route'))
-    const options = { issuer, audience: `${issuer}/hub`, now, fetch: unreachable }
+    const failingFetch: typeof fetch = () => Promise.reject(new TypeError('no route'))
+    const options = { issuer, audience: `${issuer}/hub`, now, fetch: failingFetch }
     await assert.rejects(
-      verifyAgentToken(token(agentClaims()), options),
+      verifyAgentToken(createToken(agentClaims()), options),
       (error: KeywayError) => error.code === 'unavailable' && error.retryable,
     )
   })
 })
 
 /** The same bytes in a non-canonical encoding: 64 bytes leave four bits of the last character unused. */
-function strayBits(text: string): string {
+function withStrayBits(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1)!) + 1]
 }

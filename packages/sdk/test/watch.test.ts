@@ -25,44 +25,48 @@ const sendList = (end: ServerEnd, ids: string[], more?: true) =>
 describe('agent.watch()', () => {
   test('yields the whole list once it is complete, then each change, and the list again after a reconnection', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
-    const first = agent.watch()
+    const firstWatch = agent.watch()
     assert.equal(((await end.frames.next()) as { type: string }).type, 'watch')
     sendList(end, ['a', 'b'], true)
     sendList(end, ['c'])
     const fullList = { type: 'presence', connections: ['a', 'b', 'c'].map(connectionObject) }
-    assert.deepEqual((await first.next()).value, fullList)
+    assert.deepEqual((await firstWatch.next()).value, fullList)
     end.send({ type: 'joined', connection: connectionObject('d') })
     end.send({ type: 'left', connection_id: 'a', reason: 'closed' })
-    assert.deepEqual((await first.next()).value, { type: 'joined', connection: connectionObject('d') })
-    assert.deepEqual((await first.next()).value, { type: 'left', connectionId: 'a', reason: 'closed' })
-    const second = agent.watch()
-    const now = { type: 'presence', connections: ['b', 'c', 'd'].map(connectionObject) }
-    assert.deepEqual((await second.next()).value, now, 'another iterator begins with the list so far')
+    assert.deepEqual((await firstWatch.next()).value, { type: 'joined', connection: connectionObject('d') })
+    assert.deepEqual((await firstWatch.next()).value, { type: 'left', connectionId: 'a', reason: 'closed' })
+    const secondWatch = agent.watch()
+    const currentList = { type: 'presence', connections: ['b', 'c', 'd'].map(connectionObject) }
+    assert.deepEqual(
+      (await secondWatch.next()).value,
+      currentList,
+      'another iterator begins with the list so far',
+    )
     assert.equal(end.frames.rest.length, 0)
 
     end.close(1012, 'restarting')
     await events.disconnected.next()
     clock.advance(1000)
-    const next = await server.connections.next()
-    assert.equal(((await next.frames.next()) as { type: string }).type, 'watch')
-    sendList(next, ['e'])
-    for (const iterator of [first, second])
+    const nextEnd = await server.connections.next()
+    assert.equal(((await nextEnd.frames.next()) as { type: string }).type, 'watch')
+    sendList(nextEnd, ['e'])
+    for (const iterator of [firstWatch, secondWatch])
       assert.deepEqual((await iterator.next()).value, {
         type: 'presence',
         connections: [connectionObject('e')],
       })
 
-    await first.return?.()
-    await second.return?.()
-    assert.equal(((await next.frames.next()) as { type: string }).type, 'unwatch')
+    await firstWatch.return?.()
+    await secondWatch.return?.()
+    assert.equal(((await nextEnd.frames.next()) as { type: string }).type, 'unwatch')
   })
 
   test('throws when the hub refuses the watch, and retries later when it is rate limited', async t => {
     const { agent, clock, end } = await startConnected(t)
-    const waiting = agent.watch()
+    const watch = agent.watch()
     await end.frames.next()
     end.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: 'watch' })
-    const nextEvent = waiting.next()
+    const nextEvent = watch.next()
     end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 }) // after the error was read
     await record(agent).message.next()
     clock.advance(10_000)
@@ -70,25 +74,25 @@ describe('agent.watch()', () => {
     sendList(end, [])
     assert.deepEqual((await nextEvent).value, { type: 'presence', connections: [] })
     end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id: 'watch' })
-    await assert.rejects(waiting.next(), isCode('insufficient_scope'))
+    await assert.rejects(watch.next(), isCode('insufficient_scope'))
     assert.equal(agent.connected, true)
   })
 
   test('ends at the hub too when it is read too slowly', async t => {
     const { agent, end } = await startConnected(t)
-    const slow = agent.watch()
+    const slowWatch = agent.watch()
     await end.frames.next()
     sendList(end, [])
     for (let n = 0; n < 10_000; n++) end.send({ type: 'left', connection_id: `${n}`, reason: 'closed' })
     assert.equal(((await end.frames.next()) as { type: string }).type, 'unwatch')
-    await assert.rejects(slow.next(), isCode('queue_full'))
+    await assert.rejects(slowWatch.next(), isCode('queue_full'))
   })
 
   test('ends with the agent', async t => {
     const { agent, end } = await startConnected(t)
-    const closed = agent.watch()
+    const watch = agent.watch()
     agent.close()
-    assert.equal((await closed.next()).done, true)
+    assert.equal((await watch.next()).done, true)
     assert.equal((await agent.watch().next()).done, true)
     await end.closed
   })
@@ -111,21 +115,24 @@ describe('agent.watch()', () => {
     const { keyway, connect } = await start(t)
     const watcher = await connect('watcher')
     const changes = watcher.agent.watch()
-    const first = (await changes.next()).value
-    assert.equal(first?.type, 'presence')
-    const other = await connect('other')
-    const joined = (await changes.next()).value
-    assert.deepEqual(joined?.type === 'joined' && joined.connection, (await keyway.agents.list()).data[0])
-    await keyway.apiKeys.revoke(other.id)
-    const leftEvent = { type: 'left', connectionId: other.ready.connectionId, reason: 'revoked' }
+    const firstEvent = (await changes.next()).value
+    assert.equal(firstEvent?.type, 'presence')
+    const otherAgent = await connect('other')
+    const joinedEvent = (await changes.next()).value
+    assert.deepEqual(
+      joinedEvent?.type === 'joined' && joinedEvent.connection,
+      (await keyway.agents.list()).data[0],
+    )
+    await keyway.apiKeys.revoke(otherAgent.id)
+    const leftEvent = { type: 'left', connectionId: otherAgent.ready.connectionId, reason: 'revoked' }
     assert.deepEqual((await changes.next()).value, leftEvent)
   })
 
   test('yields the list again when its connection is resumed: with what changed meanwhile, and each later change once', async t => {
     const { keyway, connect } = await start(t)
     let isReachable = true
-    const sockets: Breakable[] = []
-    class Breakable extends WebSocket {
+    const sockets: BreakableSocket[] = []
+    class BreakableSocket extends WebSocket {
       watchFrames = 0
       constructor(url: string, protocols: string[]) {
         super(isReachable ? url : 'ws://127.0.0.1:1', protocols)
@@ -137,7 +144,7 @@ describe('agent.watch()', () => {
       }
     }
     const [leaving, staying] = [await connect('leaving'), await connect('staying')]
-    const watcher = await connect('watcher', Breakable as unknown as AgentOptions['WebSocket'])
+    const watcher = await connect('watcher', BreakableSocket as unknown as AgentOptions['WebSocket'])
     const changes = watcher.agent.watch()
     const names = async () => {
       const { value } = await changes.next()
@@ -153,8 +160,8 @@ describe('agent.watch()', () => {
     const coming = await connect('coming')
     await until('one left', async () => (await keyway.agents.list()).data.length === 2)
     isReachable = true
-    const again = await watcher.events.ready.next()
-    assert.deepEqual([again.resumed, again.connectionId], [true, watcher.ready.connectionId])
+    const readyEvent = await watcher.events.ready.next()
+    assert.deepEqual([readyEvent.resumed, readyEvent.connectionId], [true, watcher.ready.connectionId])
     assert.deepEqual(await names(), ['coming', 'staying', 'watcher'])
 
     staying.agent.close()

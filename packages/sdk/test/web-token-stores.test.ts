@@ -57,7 +57,7 @@ describe('a store in localStorage', () => {
     })`)
   }
 
-  const refreshes = (page: Page) =>
+  const countRefreshes = (page: Page) =>
     page.evaluate<number>(
       `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/auth/refresh')).length`,
     )
@@ -68,33 +68,33 @@ describe('a store in localStorage', () => {
     const origin = await servePage(t)
     const { url, tokens } = await startKeyway(t, { KEYWAY_CORS_ORIGINS: origin })
     const context = await browser.newContext()
-    const [first, second] = [await context.newPage(), await context.newPage()]
-    const tabs = [first, second]
+    const [firstTab, secondTab] = [await context.newPage(), await context.newPage()]
+    const tabs = [firstTab, secondTab]
     for (const tab of tabs) await openTab(tab, origin, url)
-    const expired = JSON.stringify({ ...((await tokens.get()) as StoredTokens), access: 'expired' })
-    await first.evaluate(`tokens.set(${expired})`)
+    const expiredTokens = JSON.stringify({ ...((await tokens.get()) as StoredTokens), access: 'expired' })
+    await firstTab.evaluate(`tokens.set(${expiredTokens})`)
 
     const fiveCalls =
       'Promise.all(Array.from({ length: 5 }, () => keyway.account.get())).then(all => all.length)'
     assert.deepEqual(await Promise.all(tabs.map(tab => tab.evaluate(fiveCalls))), [5, 5])
-    assert.equal((await refreshes(first)) + (await refreshes(second)), 1)
+    assert.equal((await countRefreshes(firstTab)) + (await countRefreshes(secondTab)), 1)
     const threeRefreshes = `(async () => { for (let n = 0; n < 3; n++) await keyway.refresh() })()`
     await Promise.all(tabs.map(tab => tab.evaluate(threeRefreshes)))
-    assert.equal((await refreshes(first)) + (await refreshes(second)), 7)
+    assert.equal((await countRefreshes(firstTab)) + (await countRefreshes(secondTab)), 7)
 
-    await first.evaluate(
+    await firstTab.evaluate(
       `new Promise(resolve => { tokens.exclusive(() => { resolve(); return new Promise(() => {}) }) })`,
     )
-    const waiting = second.evaluate('keyway.refresh().then(user => user.id)')
-    await first.close()
-    assert.match((await waiting) as string, /^[0-9a-f-]{36}$/)
+    const refreshing = secondTab.evaluate('keyway.refresh().then(user => user.id)')
+    await firstTab.close()
+    assert.match((await refreshing) as string, /^[0-9a-f-]{36}$/)
 
-    const third = await context.newPage()
-    await openTab(third, origin, url)
-    assert.equal(await third.evaluate('keyway.sessions.list().then(({ data }) => data.length)'), 1)
-    await third.evaluate('keyway.logout()')
-    await until('the other tab is notified', () => second.evaluate<boolean>('changes.at(-1) === null'))
-    assert.equal(await second.evaluate('tokens.get()'), undefined)
+    const thirdTab = await context.newPage()
+    await openTab(thirdTab, origin, url)
+    assert.equal(await thirdTab.evaluate('keyway.sessions.list().then(({ data }) => data.length)'), 1)
+    await thirdTab.evaluate('keyway.logout()')
+    await until('the other tab is notified', () => secondTab.evaluate<boolean>('changes.at(-1) === null'))
+    assert.equal(await secondTab.evaluate('tokens.get()'), undefined)
   })
 
   test('needs localStorage, and says so', () => {
@@ -113,7 +113,7 @@ describe('a store in a cookie', () => {
 
   /**
    * Starts a server process of a site that calls Keyway for its visitors. Its first refresh waits until Keyway has
-   * refused this many calls.
+   * refused `refusals` calls.
    */
   async function startSite(t: TestContext, url: string, signedIn?: StoredTokens, refusals = 1) {
     const tokensOf = cookieTokenStores({ secret: SECRET })
@@ -163,9 +163,9 @@ describe('a store in a cookie', () => {
     const context = await browser.newContext()
     const page = await context.newPage()
     await page.goto(`${site.origin}/sign-in`)
-    const [cookie, ...others] = await context.cookies()
+    const [cookie, ...otherCookies] = await context.cookies()
     assert.deepEqual(
-      [cookie?.name, cookie?.httpOnly, cookie?.sameSite, others],
+      [cookie?.name, cookie?.httpOnly, cookie?.sameSite, otherCookies],
       ['__Host-keyway-tokens', true, 'Lax', []],
     )
     assert.equal(await page.evaluate('document.cookie'), '')
@@ -205,19 +205,27 @@ describe('a store in a cookie', () => {
     assert.equal(successors.size, 1)
     assert.notEqual([...successors][0], refresh)
 
-    const successor = cookieIn(answers[0]!.cookies[0])
-    assert.deepEqual(await visit(secondSite.origin, successor), { text: id, cookies: [] }, 'nothing changed')
+    const successorCookie = cookieIn(answers[0]!.cookies[0])
+    assert.deepEqual(
+      await visit(secondSite.origin, successorCookie),
+      { text: id, cookies: [] },
+      'nothing changed',
+    )
     const lateAnswer = await visit(firstSite.origin, cookie)
     assert.equal(refreshTokenIn(cookieIn(lateAnswer.cookies[0])), [...successors][0], 'its answer was lost')
-    const expired = successor.replace(/=[^~]*/, '=expired')
-    const next = cookieIn((await visit(secondSite.origin, expired)).cookies[0])
+    const expiredCookie = successorCookie.replace(/=[^~]*/, '=expired')
+    const nextCookie = cookieIn((await visit(secondSite.origin, expiredCookie)).cookies[0])
     const tooLateAnswer = await visit(firstSite.origin, cookie)
     assert.equal(tooLateAnswer.text, 'invalid_refresh_token')
     assert.match(
       tooLateAnswer.cookies[0]!,
       /^__Host-keyway-tokens=; Max-Age=0; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
     )
-    assert.deepEqual(await visit(firstSite.origin, next), { text: id, cookies: [] }, 'the session goes on')
+    assert.deepEqual(
+      await visit(firstSite.origin, nextCookie),
+      { text: id, cookies: [] },
+      'the session goes on',
+    )
   })
 
   test('of another secret ends the session when it repeats a refresh: the key is not derived from the token alone', async () => {
@@ -238,12 +246,12 @@ describe('a store in a cookie', () => {
     assert.deepEqual([await store.get(), store.setCookies], [undefined, []])
     await store.set({ access: 'a.b', refresh: 'svr_1', sessionId: 's-1' })
     assert.deepEqual(store.setCookies, ['a=a.b~svr_1~s-1; Max-Age=60; Path=/; HttpOnly; SameSite=Lax'])
-    const again = tokensOf(`b=1; a=a.b~svr_1~s-1`)
-    const { refreshKey, ...tokens } = (await again.get())!
+    const nextStore = tokensOf(`b=1; a=a.b~svr_1~s-1`)
+    const { refreshKey, ...tokens } = (await nextStore.get())!
     assert.deepEqual(tokens, { access: 'a.b', refresh: 'svr_1', sessionId: 's-1' })
     assert.match(refreshKey!, /^[0-9a-f]{64}$/)
-    await again.set({ ...tokens, refreshKey: 'stored before the refresh' })
-    assert.deepEqual(again.setCookies, [])
+    await nextStore.set({ ...tokens, refreshKey: 'stored before the refresh' })
+    assert.deepEqual(nextStore.setCookies, [])
     for (const header of [
       '',
       'a',

@@ -4,12 +4,12 @@ import type { AgentOptions } from '../../src/agent-options.ts'
 import type { WebSocketConstructor } from '../../src/hub-connection.ts'
 import { createManualClock, type ManualClock } from './manual-clock.ts'
 import { type ProtocolServer, type ServerEnd, startProtocolServer, TEST_KEY } from './protocol-server.ts'
-import { type Recorded, record } from './recorder.ts'
+import { type RecordedEvents, record } from './recorder.ts'
 
 export interface TestAgent {
   server: ProtocolServer
   agent: Agent
-  events: Recorded
+  events: RecordedEvents
   clock: ManualClock
 }
 
@@ -20,7 +20,7 @@ interface TestContext {
 /** The platform's WebSocket, or that of `ws`. */
 export const platformWebSocket = (globalThis.WebSocket ?? WebSocket) as unknown as WebSocketConstructor
 
-/** An agent against a scripted service; `script` runs before the agent dials. */
+/** Starts an agent and a scripted service for it; `script` runs before the agent dials. */
 export async function startAgent(
   t: TestContext,
   options: AgentOptions = {},
@@ -29,8 +29,8 @@ export async function startAgent(
   const server = await startProtocolServer(t)
   script(server)
   const clock = createManualClock()
-  const base = { url: server.url, apiKey: TEST_KEY, clock, WebSocket: platformWebSocket }
-  const agent = new Agent({ ...base, ...options })
+  const baseOptions = { url: server.url, apiKey: TEST_KEY, clock, WebSocket: platformWebSocket }
+  const agent = new Agent({ ...baseOptions, ...options })
   t.after(() => agent.close())
   return { server, agent, events: record(agent), clock }
 }
@@ -41,8 +41,8 @@ export async function startConnected(
   options: AgentOptions = {},
   script?: (server: ProtocolServer) => void,
 ): Promise<TestAgent & { end: ServerEnd }> {
-  const started = await startAgent(t, options, script)
-  const end = await started.server.connections.next()
-  await started.events.ready.next()
-  return { ...started, end }
+  const testAgent = await startAgent(t, options, script)
+  const end = await testAgent.server.connections.next()
+  await testAgent.events.ready.next()
+  return { ...testAgent, end }
 }

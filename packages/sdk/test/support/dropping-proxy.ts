@@ -26,14 +26,14 @@ export async function startDroppingProxy(
 ): Promise<DroppingProxy> {
   const { port: targetPort, hostname } = new URL(target)
   const sockets = new Set<Socket>()
-  const dropped = new EventEmitter()
+  const drops = new EventEmitter()
   let isDropping = false
-  let outages = 0
+  let outageCount = 0
 
   const proxy = createServer(client => {
-    const openedInOutage = outages
+    const outagesAtOpening = outageCount
     const openedWhileForwarding = !isDropping
-    const passes = () => openedWhileForwarding && !isDropping && openedInOutage === outages
+    const isForwarded = () => openedWhileForwarding && !isDropping && outagesAtOpening === outageCount
     const server = connect(Number(targetPort), hostname)
     for (const [from, to] of [
       [client, server],
@@ -42,12 +42,12 @@ export async function startDroppingProxy(
       sockets.add(from)
       from.on('error', () => {})
       from.on('data', chunk => {
-        if (passes()) to.write(chunk)
-        else if (HANDSHAKE.test(chunk.toString('latin1'))) dropped.emit('handshake')
+        if (isForwarded()) to.write(chunk)
+        else if (HANDSHAKE.test(chunk.toString('latin1'))) drops.emit('handshake')
       })
       from.on('close', () => {
         sockets.delete(from)
-        if (passes()) to.destroy()
+        if (isForwarded()) to.destroy()
       })
     }
   })
@@ -61,7 +61,7 @@ export async function startDroppingProxy(
     url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
     dropPackets() {
       isDropping = true
-      outages++
+      outageCount++
     },
     restore() {
       isDropping = false
@@ -70,6 +70,6 @@ export async function startDroppingProxy(
       for (const socket of sockets) socket.resetAndDestroy()
     },
     opened: () => once(proxy, 'connection'),
-    handshakeLost: () => once(dropped, 'handshake'),
+    handshakeLost: () => once(drops, 'handshake'),
   }
 }

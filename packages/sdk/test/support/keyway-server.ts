@@ -57,11 +57,11 @@ export function sharedKeyway(): () => Promise<Person> {
 async function startService(settings: Record<string, string>) {
   const dataDir = mkdtempSync(join(quickFolder(), 'keyway-sdk-'))
   const port = await freePort()
-  const inherited = Object.entries(process.env).filter(
+  const inheritedVariables = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT',
   )
   const env = {
-    ...Object.fromEntries(inherited),
+    ...Object.fromEntries(inheritedVariables),
     KEYWAY_PORT: String(port),
     KEYWAY_DATA_DIR: dataDir,
     ...settings,

@@ -31,7 +31,7 @@ export interface ProtocolServer {
   exchanges: Queue<string>
   exchangeCount: number
   connectionCount: number
-  /** Returns the answers of exchanges, by their number. */
+  /** Returns the answer to an exchange; `count` is its number, from 1 on. */
   answer: (count: number) => ExchangeAnswer
   /** Called for each new connection; sends its first frames. */
   greet: (end: ServerEnd) => void
@@ -126,12 +126,12 @@ async function exchange(
 }
 
 function accept(server: ProtocolServer, socket: WebSocket, request: IncomingMessage): void {
-  const offered = request.headers['sec-websocket-protocol'] ?? ''
+  const offeredProtocols = request.headers['sec-websocket-protocol'] ?? ''
   const frames = new Queue<AgentFrame>()
   const end: ServerEnd = {
     id: `connection-${++server.connectionCount}`,
-    token: /bearer\.([^,\s]+)/.exec(offered)?.[1] ?? '',
-    resume: /resume\.([^,\s]+)/.exec(offered)?.[1],
+    token: /bearer\.([^,\s]+)/.exec(offeredProtocols)?.[1] ?? '',
+    resume: /resume\.([^,\s]+)/.exec(offeredProtocols)?.[1],
     frames,
     closed: new Promise(resolve => socket.on('close', resolve)),
     send: frame => socket.send(JSON.stringify(frame)),

@@ -2,11 +2,11 @@ import type { Agent } from '../../src/agent.ts'
 import type { AgentEvents } from '../../src/agent-options.ts'
 import { Queue } from './queue.ts'
 
-export type Recorded = { [Name in keyof AgentEvents]: Queue<AgentEvents[Name]> }
+export type RecordedEvents = { [Name in keyof AgentEvents]: Queue<AgentEvents[Name]> }
 
 /** Records an agent's events in queues. */
-export function record(agent: Agent): Recorded {
-  const events: Recorded = {
+export function record(agent: Agent): RecordedEvents {
+  const events: RecordedEvents = {
     ready: new Queue(),
     message: new Queue(),
     disconnected: new Queue(),

@@ -41,7 +41,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
         covers_from: app.coversFrom,
         removed_at: null,
       }
-      const insertedRow = await db
+      const inserted = await db
         .insertInto('apps')
         .values({ ...row, id: app.id, first_party: app.firstParty ? 1 : 0 })
         .onConflict(conflict =>
@@ -49,7 +49,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
         )
         .returning('id')
         .executeTakeFirst()
-      return insertedRow !== undefined
+      return inserted !== undefined
     },
     async lock(id) {
       return toApp(
@@ -66,15 +66,15 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
       await db.updateTable('apps').set(toSettingColumns(app)).where('id', '=', app.id).execute()
     },
     async remove(id, at) {
-      const removedRow = await db
+      const removed = await db
         .updateTable('apps')
         .set({ audience: null, removed_at: at })
         .where('id', '=', id)
         .where('removed_at', 'is', null)
         .returning('id')
         .executeTakeFirst()
-      if (removedRow) await db.deleteFrom('app_secrets').where('app_id', '=', id).execute()
-      return removedRow !== undefined
+      if (removed) await db.deleteFrom('app_secrets').where('app_id', '=', id).execute()
+      return removed !== undefined
     },
     async removedAt(id) {
       const row = await db.selectFrom('apps').select('removed_at').where('id', '=', id).executeTakeFirst()

@@ -6,13 +6,13 @@ import { countOf, type Statements, toList } from './statements.ts'
 export function createAuthorizationCodeStore({ db }: Statements): AuthorizationCodeStore {
   return {
     async insert(code) {
-      const insertedRow = await db
+      const inserted = await db
         .insertInto('authorization_codes')
         .values(toRow(code))
         .onConflict(conflict => conflict.column('pushed_id').doNothing())
         .returning('code_hash')
         .executeTakeFirst()
-      return insertedRow !== undefined
+      return inserted !== undefined
     },
     async find(codeHash) {
       return toCode(

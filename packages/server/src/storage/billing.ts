@@ -62,22 +62,22 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
       return toSlice(rows.map(toEntry), page.limit, entry => ({ at: entry.createdAt, id: entry.id }))
     },
     async claimTrialCredit(addressHash, userId, at) {
-      const claimedRow = await db
+      const claimed = await db
         .insertInto('trial_credits')
         .values({ address_hash: addressHash, user_id: userId, claimed_at: at })
         .onConflict(conflict => conflict.column('address_hash').doNothing())
         .returning('address_hash')
         .executeTakeFirst()
-      return claimedRow !== undefined
+      return claimed !== undefined
     },
     async insertSubscription({ userId, plan, status, startedAt }) {
-      const insertedRow = await db
+      const inserted = await db
         .insertInto('subscriptions')
         .values({ user_id: userId, plan, status, started_at: startedAt })
         .onConflict(conflict => conflict.column('user_id').doNothing())
         .returning('user_id')
         .executeTakeFirst()
-      return insertedRow !== undefined
+      return inserted !== undefined
     },
     async subscription(userId) {
       const row = await db

@@ -52,13 +52,13 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
 async function insertFirst(tx: Db, key: SigningKey): Promise<boolean> {
   if ((await lastSequence(tx)) !== 0) return false
   // Two nodes may both have found no key; the sequence is unique, so one of them inserts nothing.
-  const insertedRow = await tx
+  const inserted = await tx
     .insertInto('signing_keys')
     .values(toRow(key, 1))
     .onConflict(conflict => conflict.column('sequence').doNothing())
     .returning('id')
     .executeTakeFirst()
-  return insertedRow !== undefined
+  return inserted !== undefined
 }
 
 async function insertNext(tx: Db, key: SigningKey, othersRetireAt: number): Promise<void> {

@@ -15,7 +15,7 @@ const ALL_KEYS = ''
 export function createUsageStore({ db }: Statements): UsageStore {
   return {
     async recordFlush(writer, sequence, at) {
-      const recordedRow = await db
+      const recorded = await db
         .insertInto('usage_flushes')
         .values({ writer, sequence, at })
         .onConflict(conflict =>
@@ -26,7 +26,7 @@ export function createUsageStore({ db }: Statements): UsageStore {
         )
         .returning('writer')
         .executeTakeFirst()
-      return recordedRow !== undefined
+      return recorded !== undefined
     },
     async lastFlush(writer) {
       const row = await db
@@ -59,14 +59,14 @@ export function createUsageStore({ db }: Statements): UsageStore {
       return toUsage(counts, refusals)
     },
     async prune(retentionStarts, batch) {
-      let removedCount = 0
+      let removed = 0
       for (const table of TABLES) {
         for (const unit of ['hour', 'day'] as const) {
           const isOutdated = sql`unit = ${unit} and start < ${retentionStarts[unit]}`
-          removedCount += await deleteSome(db, table, isOutdated, batch)
+          removed += await deleteSome(db, table, isOutdated, batch)
         }
       }
-      return removedCount
+      return removed
     },
     async pruneOfDeletedOwners(deletedBefore, batch) {
       const owners = await db
@@ -80,10 +80,10 @@ export function createUsageStore({ db }: Statements): UsageStore {
         .execute()
       if (owners.length === 0) return 0
       const ids = owners.map(({ id }) => id)
-      let removedCount = 0
+      let removed = 0
       for (const table of TABLES)
-        removedCount += await deleteSome(db, table, sql`user_id in (${sql.join(ids)})`, batch)
-      // The update itself checks that no row is left, since another node may be deleting the same rows concurrently.
+        removed += await deleteSome(db, table, sql`user_id in (${sql.join(ids)})`, batch)
+      // The statement itself checks that no row is left, since another node may be deleting the same rows.
       await db
         .updateTable('users')
         .set({ usage_pruned: 1 })
@@ -100,7 +100,7 @@ export function createUsageStore({ db }: Statements): UsageStore {
           ),
         )
         .execute()
-      return removedCount
+      return removed
     },
     async pruneFlushes(before, batch) {
       const writers = db.selectFrom('usage_flushes').select('writer').where('at', '<', before).limit(batch)

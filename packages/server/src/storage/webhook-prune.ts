@@ -45,13 +45,13 @@ async function pruneQueues(tx: Db, now: Instant, batch: number): Promise<number>
     .limit(batch)
   // The conditions are repeated: if this statement waited for a transaction that added an event, they must be evaluated
   // again.
-  const result = await tx
+  const pruned = await tx
     .deleteFrom('webhook_queues')
     .where('id', 'in', prunableIds)
     .where('forgotten_after', '<', now)
     .where('next_attempt_at', 'is', null)
     .executeTakeFirst()
-  return countOf(result)
+  return countOf(pruned)
 }
 
 /** Removes rows of removed endpoints, and then the endpoints that have no rows left. */
@@ -68,15 +68,15 @@ async function pruneRemovedEndpoints(tx: Db, batch: number): Promise<number> {
       .select('id')
       .where('webhook_id', '=', id)
       .limit(batch)
-    const deliveryCount = countOf(
+    const deliveries = countOf(
       await tx.deleteFrom('webhook_deliveries').where('id', 'in', deliveryIds).executeTakeFirst(),
     )
     const queueIds = tx.selectFrom('webhook_queues').select('id').where('webhook_id', '=', id).limit(batch)
-    const queueCount = countOf(
+    const queues = countOf(
       await tx.deleteFrom('webhook_queues').where('id', 'in', queueIds).executeTakeFirst(),
     )
-    count += deliveryCount + queueCount
-    if (deliveryCount + queueCount === 0)
+    count += deliveries + queues
+    if (deliveries + queues === 0)
       count += countOf(await tx.deleteFrom('webhooks').where('id', '=', id).executeTakeFirst())
   }
   return count
