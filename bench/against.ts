@@ -75,7 +75,10 @@ async function compareStarts(): Promise<void> {
 async function compareMemory(): Promise<void> {
   // Memory is measured first, before freed memory of earlier work could be reused.
   for (const version of Object.values(versions)) await measureConnects(version, 300)
-  const memory = { now: await measureIdleKilobytes(versions.now), before: await measureIdleKilobytes(versions.before) }
+  const memory = {
+    now: await measureIdleKilobytes(versions.now),
+    before: await measureIdleKilobytes(versions.before),
+  }
   compare('KB of an idle connection', [[memory.now, memory.before]], { most: 1.05 })
 }
 

@@ -81,7 +81,11 @@ async function measure(count: number, eventsUrl: string | null, onAllNodes: bool
 }
 
 async function measureMessages(nodes: readonly RunningProcess[], onAllNodes: boolean): Promise<Measurement> {
-  const [senderNode, receiverNode, ...otherNodes] = nodes as [RunningProcess, RunningProcess, ...RunningProcess[]]
+  const [senderNode, receiverNode, ...otherNodes] = nodes as [
+    RunningProcess,
+    RunningProcess,
+    ...RunningProcess[],
+  ]
   // The keys of the filled database from 0 to 9 belong to one user, so that all these agents have one owner.
   const receiver = await connect(receiverNode, benchKey(0))
   const otherAgents: Agent[] = []

@@ -7,11 +7,11 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Measures how throughput scales with cores: one process per core, on one PostgreSQL. Each process gets the same open-loop load, once alone and
- * once concurrently with the other. If an exchange costs the same processor time both times, throughput scales with
- * cores. A process is compared with itself, since the second shares its core with PostgreSQL and the load generator. A
- * node of two processes on one port (`KEYWAY_PROCESSES=2`) gets the load of both; its supervisor's processor time is
- * included.
+ * Measures how throughput scales with cores: one process per core, on one PostgreSQL. Each process gets the same
+ * open-loop load, once alone and once concurrently with the other. If an exchange costs the same processor time both
+ * times, throughput scales with cores. A process is compared with itself, since the second shares its core with
+ * PostgreSQL and the load generator. A node of two processes on one port (`KEYWAY_PROCESSES=2`) gets the load of both;
+ * its supervisor's processor time is included.
  */
 
 /** The runs of the first and the second process in one round. */
@@ -27,19 +27,28 @@ await using database = await postgresDatabase(1000)
 await using firstProcess = await startKeyway(database.settings, { core: SERVER_CORE })
 await using secondProcess = await startKeyway(database.settings, { core: LOAD_CORE })
 const nodeSettings = { KEYWAY_PROCESSES: '2', KEYWAY_PORT: String(await freePort()) }
-await using node = await startKeyway({ ...database.settings, ...nodeSettings }, { core: [SERVER_CORE, LOAD_CORE] })
+await using node = await startKeyway(
+  { ...database.settings, ...nodeSettings },
+  { core: [SERVER_CORE, LOAD_CORE] },
+)
 await using loadOnFirst = await startLoad()
 await using loadOnSecond = await startLoad()
 const bodies = exchangeBodies(1000)
 
-await Promise.all([measureExchanges(loadOnFirst, firstProcess), measureExchanges(loadOnSecond, secondProcess)])
+await Promise.all([
+  measureExchanges(loadOnFirst, firstProcess),
+  measureExchanges(loadOnSecond, secondProcess),
+])
 const aloneRuns: Pair[] = []
 const concurrentRuns: Pair[] = []
 const nodeRuns: Measurement[] = []
 await measureNode()
 for (let round = 0; round < ROUNDS; round++) {
   const firstAlone = await measureExchanges(loadOnFirst, firstProcess)
-  const concurrentPair = await Promise.all([measureExchanges(loadOnFirst, firstProcess), measureExchanges(loadOnSecond, secondProcess)])
+  const concurrentPair = await Promise.all([
+    measureExchanges(loadOnFirst, firstProcess),
+    measureExchanges(loadOnSecond, secondProcess),
+  ])
   aloneRuns.push([firstAlone, await measureExchanges(loadOnSecond, secondProcess)])
   concurrentRuns.push(concurrentPair)
   nodeRuns.push(await measureNode())

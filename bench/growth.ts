@@ -6,8 +6,8 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Measures exchanges with few and with very many keys. Ten million keys need 5 GB in KEYWAY_BENCH_DIR (default: the system's
- * temporary folder) and some minutes to create.
+ * Measures exchanges with few and with very many keys. Ten million keys need 5 GB in KEYWAY_BENCH_DIR (default: the
+ * system's temporary folder) and some minutes to create.
  */
 
 const SIZES = QUICK ? [1_000, 100_000, 1_000_000] : [1_000, 100_000, 10_000_000]

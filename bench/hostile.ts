@@ -32,8 +32,8 @@ import { median } from './support/statistics.ts'
  *
  * All attacks on one engine take eight minutes a round. Each figure is the median of the rounds, since the p99 of a few
  * seconds is a single pause, which garbage collection or the machine may cause as well as the attack. Each result is
- * appended to a file (`bench/results/hostile.jsonl`) at once, and attacks with a result are skipped, so that a run can be
- * interrupted and resumed; `--again` measures them again. The tables are made from the file.
+ * appended to a file (`bench/results/hostile.jsonl`) at once, and attacks with a result are skipped, so that a run can
+ * be interrupted and resumed; `--again` measures them again. The tables are made from the file.
  */
 
 /** Duration of a round, which then has 600 exchanges, 150 messages, 60 sends and 60 verifications. */
@@ -94,7 +94,9 @@ setPriority(attacker.pid!, Math.min(constants.priority.PRIORITY_LOW, getPriority
 
 for (const engine of engines) {
   const measuredFlows = new Set(ignoresResults ? [] : earlierResults(engine).map(({ flow }) => flow))
-  const missingFlows = flows.filter(flow => !measuredFlows.has(flow) && !(engine === 'bare' && floodsAgents(flow)))
+  const missingFlows = flows.filter(
+    flow => !measuredFlows.has(flow) && !(engine === 'bare' && floodsAgents(flow)),
+  )
   if (missingFlows.length > 0) await measure(engine, missingFlows)
 }
 neighbours.kill()
@@ -264,7 +266,10 @@ function targetsOf(measured: Measurement): Target[] {
 }
 
 function worstKind({ p99 }: Measurement): { kind: Kind; times: number } {
-  const ratios = KINDS.map(kind => ({ kind, times: p99[kind].beside / Math.max(NOISE_MS, p99[kind].without) }))
+  const ratios = KINDS.map(kind => ({
+    kind,
+    times: p99[kind].beside / Math.max(NOISE_MS, p99[kind].without),
+  }))
   return ratios.reduce((a, b) => (a.times >= b.times ? a : b))
 }
 

@@ -7,7 +7,10 @@ import { type RunningProcess, startKeyway, startProgram } from './support/proces
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** Measures live connections: memory, and the speed of connects, renewals, messages and revocations, compared with bare `ws`. */
+/**
+ * Measures live connections: memory, and the speed of connects, renewals, messages and revocations, compared with bare
+ * `ws`.
+ */
 
 const KEYS = 1000
 /** Below the usual limit of 20,000 open files per process. */

@@ -16,8 +16,8 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Measures the introspection of a key by an app: plain, and with `consume` against a request limit and a quota, compared with the
- * floor of an exchange in the same round.
+ * Measures the introspection of a key by an app: plain, and with `consume` against a request limit and a quota,
+ * compared with the floor of an exchange in the same round.
  */
 
 const KEYS = 1000
@@ -58,8 +58,18 @@ const introspection = { path: '/auth/introspect' }
 const subjects: Record<string, Subject> = {
   floor: { process: floor, path: '/auth/agent-token', bodies: exchangeBodies },
   'sqlite, plain': { process: keywayOnSqlite, ...introspection, bodies: plainBodies, secret: secrets.sqlite },
-  'sqlite, consume': { process: keywayOnSqlite, ...introspection, bodies: consumingBodies, secret: secrets.sqlite },
-  'postgres, plain': { process: keywayOnPostgres, ...introspection, bodies: plainBodies, secret: secrets.postgres },
+  'sqlite, consume': {
+    process: keywayOnSqlite,
+    ...introspection,
+    bodies: consumingBodies,
+    secret: secrets.sqlite,
+  },
+  'postgres, plain': {
+    process: keywayOnPostgres,
+    ...introspection,
+    bodies: plainBodies,
+    secret: secrets.postgres,
+  },
   'postgres, consume': {
     process: keywayOnPostgres,
     ...introspection,

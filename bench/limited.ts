@@ -98,7 +98,13 @@ async function setLimit(settings: Record<string, string>): Promise<void> {
 }
 
 function run({ port, pid }: RunningProcess, durationMs = RUN_MS): Promise<Measurement> {
-  const job = { port, connections: CONNECTIONS, method: 'POST', path: '/auth/agent-token', bodies: otherBodies }
+  const job = {
+    port,
+    connections: CONNECTIONS,
+    method: 'POST',
+    path: '/auth/agent-token',
+    bodies: otherBodies,
+  }
   return load.run({ ...job, warmUpMs: 500, durationMs, rate: OTHERS_PER_SECOND }, pid)
 }
 
@@ -119,7 +125,9 @@ function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop():
   }
   const timer = setInterval(() => {
     for (; sentCount < ((performance.now() - startedAt) / 1000) * SENT_PER_SECOND; sentCount++) {
-      const exchanging = exchange(nodes[sentCount % nodes.length]!.port).finally(() => pending.delete(exchanging))
+      const exchanging = exchange(nodes[sentCount % nodes.length]!.port).finally(() =>
+        pending.delete(exchanging),
+      )
       pending.add(exchanging)
     }
   }, 1)

@@ -15,7 +15,9 @@ import { startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** Measures lists of keys for an owner of few and an owner of very many keys of all statuses, alternating on one server. */
+/**
+ * Measures lists of keys for an owner of few and an owner of very many keys of all statuses, alternating on one server.
+ */
 
 const SIZES = [100, QUICK ? 20_000 : 100_000]
 const ROUNDS = QUICK ? 3 : 7
@@ -113,7 +115,8 @@ function paths(): Record<string, (size: number) => string> {
   for (const status of ['active', 'expired', 'revoked', 'all']) {
     const filter = status === 'all' ? '' : `&status=${status}`
     // Positions after which both owners have the same number of keys.
-    const lastPageCursor = (size: number) => encodeCursor({ at: NEWEST_KEY_AT - (size - 40), id: accountId(0) })
+    const lastPageCursor = (size: number) =>
+      encodeCursor({ at: NEWEST_KEY_AT - (size - 40), id: accountId(0) })
     allPaths[`first page, ${status}`] = () => list(filter, '')
     allPaths[`last page, ${status}`] = size => list(filter, `&cursor=${lastPageCursor(size)}`)
   }

@@ -19,7 +19,7 @@ import {
   tokenOf,
 } from './support/people.ts'
 import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
-import { type RecordedStatement, recordPostgres, recordSqlite, createReplayer } from './support/recording.ts'
+import { createReplayer, type RecordedStatement, recordPostgres, recordSqlite } from './support/recording.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { startSilentMail } from './support/silent-mail.ts'
 import { median, spread } from './support/statistics.ts'
@@ -34,7 +34,10 @@ const RUN_MS = QUICK ? 1000 : 2000
 const WARM_UP_MS = 300
 /** Upper bounds of calls a second, by kind. They decide how many users are created for each run. */
 const MOST_PER_SECOND = { send: 8000, verify: 4000, refresh: 16_000 }
-const UNLIMITED_SETTINGS = { KEYWAY_MAGIC_LINK_LIMITS: '1000000/minute', KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off' }
+const UNLIMITED_SETTINGS = {
+  KEYWAY_MAGIC_LINK_LIMITS: '1000000/minute',
+  KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off',
+}
 const SLOW_COMMIT = new URL('./support/slow-commit.mjs', import.meta.url).pathname
 const SLOW_COMMIT_MS = 10
 /** Milliseconds added to each commit: none, as on a local disk with durable writes, as on a slow cloud volume. */

@@ -78,7 +78,8 @@ async function recordIntervals(
     await wait(Math.max(0, startedAt + endMs - performance.now()))
     recorder.endInterval(endMs / MINUTE_MS, await service.sizes())
     const errors = [...recorder.totals.values()].reduce((sum, total) => sum + total.errors, 0)
-    if (process.stdout.isTTY) process.stdout.write(`\r${(endMs / MINUTE_MS).toFixed(1)} min, ${errors} errors `)
+    if (process.stdout.isTTY)
+      process.stdout.write(`\r${(endMs / MINUTE_MS).toFixed(1)} min, ${errors} errors `)
   }
 }
 

@@ -31,7 +31,11 @@ if (existsSync(EXECUTABLE)) {
   await measure('sqlite, single executable', sqlite, EXECUTABLE)
   await measure('postgres, single executable', postgres, EXECUTABLE)
 }
-report('start', { Start: rows, 'Installed without development tools': [await measureInstallation()] }, targets)
+report(
+  'start',
+  { Start: rows, 'Installed without development tools': [await measureInstallation()] },
+  targets,
+)
 
 async function measure(name: string, database: BenchDatabase, executable?: string): Promise<void> {
   const times: number[] = []

@@ -141,7 +141,14 @@ async function run(
   { process, path, bodies, headers, verificationsPerRequest = 1 }: Subject,
   durationMs = RUN_MS,
 ): Promise<Measurement> {
-  const job = { port: process.port, connections: CONCURRENCY / verificationsPerRequest, method: 'POST', path, bodies, headers }
+  const job = {
+    port: process.port,
+    connections: CONCURRENCY / verificationsPerRequest,
+    method: 'POST',
+    path,
+    bodies,
+    headers,
+  }
   const result = await load.run({ ...job, warmUpMs: 500, durationMs, rate: null }, process.pid)
   return {
     ...result,

@@ -20,8 +20,12 @@ if (!report?.vulnerabilities) {
 } else {
   const vulnerabilities = Object.entries(report.vulnerabilities)
   for (const [name, { severity }] of vulnerabilities) console.log(`${severity}: ${name}`)
-  const severeVulnerabilities = vulnerabilities.filter(([, { severity }]) => severity === 'high' || severity === 'critical')
-  console.log(`Audited: ${vulnerabilities.length} known weaknesses, ${severeVulnerabilities.length} of them grave.`)
+  const severeVulnerabilities = vulnerabilities.filter(
+    ([, { severity }]) => severity === 'high' || severity === 'critical',
+  )
+  console.log(
+    `Audited: ${vulnerabilities.length} known weaknesses, ${severeVulnerabilities.length} of them grave.`,
+  )
   process.exitCode = severeVulnerabilities.length > 0 ? 1 : 0
 }
 

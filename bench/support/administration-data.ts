@@ -3,7 +3,8 @@ import { benchId } from './databases.ts'
 
 /**
  * People and keys for the lists of administrators. The database generates them itself, since inserting millions of rows
- * from this process would take hours. Rows differ in every property that the searches use, and are spread over three years.
+ * from this process would take hours. Rows differ in every property that the searches use, and are spread over three
+ * years.
  */
 
 const DAY = 86_400_000

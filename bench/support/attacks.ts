@@ -65,7 +65,10 @@ export const ATTACKS: Record<string, AttackDefinition> = {
     flood(attack, { pipelined: 32, request: () => linkRequest('victim@example.com') }),
   ),
   'sends to many addresses': withoutAccount(attack =>
-    flood(attack, { pipelined: 8, request: () => linkRequest(`${randomBytes(6).toString('hex')}@example.com`) }),
+    flood(attack, {
+      pipelined: 8,
+      request: () => linkRequest(`${randomBytes(6).toString('hex')}@example.com`),
+    }),
   ),
   'sends to one address from a thousand networks': withoutAccount(attack =>
     flood(attack, { pipelined: 4, networks: NETWORKS, request: () => linkRequest('someone@example.com') }),
@@ -80,12 +83,16 @@ export const ATTACKS: Record<string, AttackDefinition> = {
     flood(attack, { pipelined: 16, request: () => getRequest('/v1/me', 'Authorization: Bearer svc_x') }),
   ),
   'forged tokens': withoutAccount(attack =>
-    flood(attack, { pipelined: 16, request: n => getRequest('/v1/me', `Authorization: Bearer ${forgedToken(n)}`) }),
+    flood(attack, {
+      pipelined: 16,
+      request: n => getRequest('/v1/me', `Authorization: Bearer ${forgedToken(n)}`),
+    }),
   ),
   'wrong links': withoutAccount(attack =>
     flood(attack, {
       pipelined: 16,
-      request: () => postRequest('/auth/verify-magic-link', { token: randomToken(), email: 'victim@example.com' }),
+      request: () =>
+        postRequest('/auth/verify-magic-link', { token: randomToken(), email: 'victim@example.com' }),
     }),
   ),
   'wrong refresh tokens': withoutAccount(attack =>
@@ -111,10 +118,16 @@ export const ATTACKS: Record<string, AttackDefinition> = {
     }),
   ),
   'large bodies, deeply nested': withoutAccount(attack =>
-    flood(attack, { pipelined: 2, request: () => rawRequest('POST', '/auth/agent-token', '['.repeat(16_000)) }),
+    flood(attack, {
+      pipelined: 2,
+      request: () => rawRequest('POST', '/auth/agent-token', '['.repeat(16_000)),
+    }),
   ),
   'bodies over the limit': withoutAccount(attack =>
-    flood(attack, { pipelined: 1, request: () => rawRequest('POST', '/auth/agent-token', 'a'.repeat(40_000)) }),
+    flood(attack, {
+      pipelined: 1,
+      request: () => rawRequest('POST', '/auth/agent-token', 'a'.repeat(40_000)),
+    }),
   ),
   'malformed requests': withoutAccount(attack =>
     flood(attack, { pipelined: 1, request: () => 'NONSENSE\r\n\r\n' }),
@@ -133,7 +146,10 @@ export const ATTACKS: Record<string, AttackDefinition> = {
     }),
   ),
   'forwarding headers': withoutAccount(attack =>
-    flood(attack, { pipelined: 16, request: n => getRequest('/v1/me', `X-Forwarded-For: 203.0.113.${n % 250}`) }),
+    flood(attack, {
+      pipelined: 16,
+      request: n => getRequest('/v1/me', `X-Forwarded-For: 203.0.113.${n % 250}`),
+    }),
   ),
   'pages and documents': withoutAccount(attack =>
     flood(attack, {
@@ -152,7 +168,11 @@ export const ATTACKS: Record<string, AttackDefinition> = {
   'lists of one account': withAccount(attack =>
     flood(attack, {
       pipelined: 8,
-      request: n => getRequest(LIST_PATHS[n % LIST_PATHS.length]!, `Authorization: Bearer ${attack.job.account.accessToken}`),
+      request: n =>
+        getRequest(
+          LIST_PATHS[n % LIST_PATHS.length]!,
+          `Authorization: Bearer ${attack.job.account.accessToken}`,
+        ),
     }),
   ),
   'refreshes of one session': withAccount(attack =>

@@ -5,8 +5,8 @@ import { BARE_TOKEN } from './neighbours-protocol.ts'
 
 /**
  * The control of bench/hostile.ts: bare `node:http`, which answers 401 to the attacker and 200 to all others as soon as
- * a request is read, and bare `ws`, which forwards messages. It has no database, no work and no defence: the effect of an
- * attack on others here is what it costs to read the requests with Node alone.
+ * a request is read, and bare `ws`, which forwards messages. It has no database, no work and no defence: the effect of
+ * an attack on others here is what it costs to read the requests with Node alone.
  */
 
 /** The attacker's addresses; see attacks.ts. */

@@ -140,7 +140,11 @@ function readFrames(agent: Agent, bytes: Buffer): Buffer {
     const headLength = shortLength < 126 ? 2 : shortLength === 126 ? 4 : 10
     if (bytes.length - offset < headLength) break
     const length =
-      shortLength < 126 ? shortLength : shortLength === 126 ? bytes.readUInt16BE(offset + 2) : bytes.readUInt32BE(offset + 6)
+      shortLength < 126
+        ? shortLength
+        : shortLength === 126
+          ? bytes.readUInt16BE(offset + 2)
+          : bytes.readUInt32BE(offset + 6)
     if (bytes.length - offset < headLength + length) break
     const payload = bytes.subarray(offset + headLength, offset + headLength + length)
     onFrame(agent, bytes[offset]! & 15, payload)

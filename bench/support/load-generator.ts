@@ -49,7 +49,15 @@ async function run(job: LoadJob): Promise<LoadResult> {
   for (const connection of connections) connection.close()
   const { latencies, failed, failure } = tally
   const percentileOf = (p: number) => percentile(latencies, p)
-  return { answered: latencies.length, failed, failure, seconds, p50: percentileOf(50), p99: percentileOf(99), p999: percentileOf(99.9) }
+  return {
+    answered: latencies.length,
+    failed,
+    failure,
+    seconds,
+    p50: percentileOf(50),
+    p99: percentileOf(99),
+    p999: percentileOf(99.9),
+  }
 }
 
 interface Tally {

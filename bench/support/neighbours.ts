@@ -124,7 +124,9 @@ function call(agent: Agent, port: number, path: string, body: unknown, number: n
         })
       },
     )
-    clientRequest.on('timeout', () => clientRequest.destroy(new Error(`${path}: no answer in ${TIMEOUT_MS} ms`)))
+    clientRequest.on('timeout', () =>
+      clientRequest.destroy(new Error(`${path}: no answer in ${TIMEOUT_MS} ms`)),
+    )
     clientRequest.on('error', reject)
     clientRequest.end(JSON.stringify(body))
   })

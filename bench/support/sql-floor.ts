@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
 import { tokenHashOf } from './people.ts'
-import { type RecordedStatement, createReplayer } from './recording.ts'
+import { createReplayer, type RecordedStatement } from './recording.ts'
 
 /**
  * The floor (unavoidable work) of a sign-in call: node:http, one JSON.parse, the same statements that the service

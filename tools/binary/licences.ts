@@ -12,8 +12,8 @@ interface Component {
 
 const LICENCE_FILE = /^(licen[cs]e|notice)(\.md|\.txt)?$/i
 /**
- * The folder with licence texts of packages that come without their own, or without that of an included library. Decision
- * 39 says where the texts are from.
+ * The folder with licence texts of packages that come without their own, or without that of an included library.
+ * Decision 39 says where the texts are from.
  */
 const MISSING_TEXTS = join(import.meta.dirname, 'licences')
 
@@ -39,7 +39,8 @@ function nodeFolder(): string {
 /** A component's licence under its name. @throws Error if it has none, or another version is installed */
 export function licenceText({ name, version, folder }: Component): string {
   const installedVersion = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version
-  if (installedVersion !== version) throw new Error(`${name} ${version} is used, but ${installedVersion} is installed`)
+  if (installedVersion !== version)
+    throw new Error(`${name} ${version} is used, but ${installedVersion} is installed`)
   const files = readdirSync(folder).filter(file => LICENCE_FILE.test(file))
   const paths = [...files.sort().map(file => join(folder, file)), join(MISSING_TEXTS, `${name}.txt`)]
   const texts = paths

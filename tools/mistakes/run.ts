@@ -60,7 +60,8 @@ async function tryMistake({ name, file, edits, tests }: Mistake): Promise<Row> {
     isOnce: source.split(find).length === 2,
   }))
   const missingEdit = edits.find((_, index) => !places[index]!.isOnce)
-  if (missingEdit) return { mistake: name, result: 'NOT FOUND', by: `${file}: ${JSON.stringify(missingEdit.find)}` }
+  if (missingEdit)
+    return { mistake: name, result: 'NOT FOUND', by: `${file}: ${JSON.stringify(missingEdit.find)}` }
   const files = tests.flatMap(pattern => globSync(pattern, { cwd: PACKAGES }).sort())
   for (const test of new Set(files)) {
     const run = await runTest(join('packages', test), {

@@ -99,7 +99,11 @@ export async function coverageOf(
   const measured = tests.flatMap(test => measuredFiles.get(test) ?? [])
   return {
     tests: measured.flatMap(({ file, tests }) =>
-      tests.map(({ hits, ...each }) => ({ ...each, file, ...hitsAndBreadth(hits.map(index => allNames[index]!)) })),
+      tests.map(({ hits, ...each }) => ({
+        ...each,
+        file,
+        ...hitsAndBreadth(hits.map(index => allNames[index]!)),
+      })),
     ),
     loadHits: new Set(measured.flatMap(({ loadHits }) => loadHits.map(index => allNames[index]!))),
     isKnown: name => (indexByName.get(name) ?? complete) < complete,

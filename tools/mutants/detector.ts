@@ -26,7 +26,9 @@ export function createDetector(coverage: Coverage, { seconds, workFolder, env }:
   function candidatesFor(mutant: Candidate): CoveringTest[] {
     const coveringTests = tests.filter(test => test.hits.has(mutant.name))
     const isExact = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)
-    return coveringTests.length > 0 || isExact ? coveringTests : tests.filter(({ breadth }) => breadth.has(mutant.file))
+    return coveringTests.length > 0 || isExact
+      ? coveringTests
+      : tests.filter(({ breadth }) => breadth.has(mutant.file))
   }
 
   /** The tests to run within the time limit, those first that are most likely to detect a mutant of the file. */

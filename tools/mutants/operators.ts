@@ -177,8 +177,11 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
       return node.test ? conditionChanges(node.test as Node).filter(({ text }) => text === 'false') : []
     case 'BinaryExpression': {
       const operator = String(node.operator)
-      const comparisonChanges = (COMPARISONS[operator] ?? []).map(to => replaceOperator('comparison', left.end, to))
-      if (comparisonChanges.length > 0) return [...comparisonChanges, ...(isTest(node, parent) ? [] : conditionChanges(node))]
+      const comparisonChanges = (COMPARISONS[operator] ?? []).map(to =>
+        replaceOperator('comparison', left.end, to),
+      )
+      if (comparisonChanges.length > 0)
+        return [...comparisonChanges, ...(isTest(node, parent) ? [] : conditionChanges(node))]
       const to = ARITHMETIC[operator]
       if (to === undefined || (operator === '+' && [left, node.right as Node].some(isText))) return []
       return [replaceOperator('arithmetic', left.end, to)]
@@ -189,7 +192,9 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
     }
     case 'AssignmentExpression': {
       const to = ASSIGNMENTS[String(node.operator)]
-      return to === undefined || isText(node.right as Node) ? [] : [replaceOperator('assignment', left.end, to)]
+      return to === undefined || isText(node.right as Node)
+        ? []
+        : [replaceOperator('assignment', left.end, to)]
     }
     case 'UpdateExpression':
       return [

@@ -20,12 +20,17 @@ export function chart(title: string, series: readonly Series[]): string {
   const y = (value: number) => 10 + (HEIGHT - BOTTOM_MARGIN - 10) * (1 - value / maxValue)
   const lines = series.map(({ points }, index) => {
     const finitePoints = points.filter(({ value }) => Number.isFinite(value))
-    const path = finitePoints.map(({ minute, value }) => `${x(minute).toFixed(1)},${y(value).toFixed(1)}`).join(' ')
+    const path = finitePoints
+      .map(({ minute, value }) => `${x(minute).toFixed(1)},${y(value).toFixed(1)}`)
+      .join(' ')
     return `<polyline points="${path}" fill="none" stroke="${COLOURS[index % COLOURS.length]}" stroke-width="1.5"/>`
   })
   const legend = series
     .filter(({ name }) => name !== '')
-    .map(({ name }, index) => `<span style="color:${COLOURS[index % COLOURS.length]}">— ${escapeHtml(name)}</span>`)
+    .map(
+      ({ name }, index) =>
+        `<span style="color:${COLOURS[index % COLOURS.length]}">— ${escapeHtml(name)}</span>`,
+    )
     .join(' ')
   return `<figure><figcaption><b>${escapeHtml(title)}</b> ${legend}</figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(title)}">
