@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { type Coverage, type CoveringTest, digest } from './coverage.ts'
+import type { Mutant } from './operators.ts'
 import { createWorker, type Worker } from './pool.ts'
-import type { Result } from './results.ts'
+import { isCaught, type Result } from './results.ts'
 import type { Candidate } from './run.ts'
+import { ROOT } from './run-test.ts'
 
 export type Detection = Pick<Result, 'outcome' | 'by' | 'testsHash' | 'seconds'>
 
@@ -15,10 +19,21 @@ export interface DetectorOptions {
 const TIMEOUT_FACTOR = 10
 const MIN_TIMEOUT_MS = 8_000
 
-/** Decides for each mutant whether a test detects it; runs the tests first that have detected most mutants. */
-export function createDetector(coverage: Coverage, { seconds, workFolder, env }: DetectorOptions) {
-  /** By source file, the number of mutants that each test detected. */
-  const kills = new Map<string, Map<CoveringTest, number>>()
+/** Mutants of the same function that a test detected count this many times as much as those of the rest of the file. */
+const SAME_FUNCTION_WEIGHT = 10
+
+/**
+ * Decides for each mutant whether a test detects it; runs the tests first that have detected most mutants of the same
+ * function and file.
+ */
+export function createDetector(
+  coverage: Coverage,
+  earlier: Iterable<Result>,
+  { seconds, workFolder, env }: DetectorOptions,
+) {
+  /** By source file and by function, the number of mutants that each test detected. */
+  const kills = new Map<string, Map<string, number>>()
+  for (const result of earlier) if (isCaught(result)) countKill(result, result.by)
   const unreliableTests = new Set<CoveringTest>()
   const { tests } = coverage
 
@@ -34,14 +49,22 @@ export function createDetector(coverage: Coverage, { seconds, workFolder, env }:
   /** The tests to run within the time limit, those first that are most likely to detect a mutant of the file. */
   function selectByTime(
     candidates: readonly CoveringTest[],
-    file: string,
+    mutant: Candidate,
     by: string | undefined,
   ): CoveringTest[] {
-    // Tests that execute much of the file are likely to be about it.
-    const priority = (test: CoveringTest) =>
-      nameOf(test) === by
-        ? Number.POSITIVE_INFINITY
-        : (((kills.get(file)?.get(test) ?? 0) + 1) * (test.breadth.get(file) ?? 0)) / (test.milliseconds + 5)
+    const { file } = mutant
+    const killsInFile = kills.get(file)
+    const killsInFunction = kills.get(functionOf(mutant))
+    const weight = (name: string) =>
+      1 + (killsInFile?.get(name) ?? 0) + SAME_FUNCTION_WEIGHT * (killsInFunction?.get(name) ?? 0)
+    const priority = (test: CoveringTest) => {
+      const name = nameOf(test)
+      if (name === by) return Number.POSITIVE_INFINITY
+      // Tests that execute much of the file are likely to be about it.
+      return (
+        (weight(name) * closeness(test.file, file) * (test.breadth.get(file) ?? 0)) / (test.milliseconds + 5)
+      )
+    }
     let remainingMs = seconds * 1000
     return candidates
       .filter(test => !unreliableTests.has(test))
@@ -54,9 +77,11 @@ export function createDetector(coverage: Coverage, { seconds, workFolder, env }:
       .map(({ test }) => test)
   }
 
-  function countKill(file: string, test: CoveringTest): void {
-    const counts = kills.get(file) ?? new Map()
-    kills.set(file, counts.set(test, (counts.get(test) ?? 0) + 1))
+  function countKill(mutant: Pick<Mutant, 'key'> & { file: string }, test: string): void {
+    for (const scope of [mutant.file, functionOf(mutant)]) {
+      const counts = kills.get(scope) ?? new Map<string, number>()
+      kills.set(scope, counts.set(test, (counts.get(test) ?? 0) + 1))
+    }
   }
 
   async function detect(mutant: Candidate, sharedWorker: Worker, by?: string): Promise<Detection> {
@@ -65,10 +90,10 @@ export function createDetector(coverage: Coverage, { seconds, workFolder, env }:
     const needsOwnWorker = mutant.isStatic || coverage.loadHits.has(mutant.name)
     const worker = needsOwnWorker ? createWorker({ workFolder, env, mutant: mutant.id }) : sharedWorker
     try {
-      for (const each of selectByTime(candidates, mutant.file, by)) {
+      for (const each of selectByTime(candidates, mutant, by)) {
         const detection = await tryTest(each, mutant, worker, needsOwnWorker)
         if (!detection) continue
-        countKill(mutant.file, each)
+        countKill(mutant, nameOf(each))
         return { outcome: detection, by: nameOf(each), testsHash: each.hash, seconds }
       }
       return { outcome: 'survived', by: '', testsHash: hashOfAll(candidates), seconds }
@@ -119,6 +144,31 @@ export function createDetector(coverage: Coverage, { seconds, workFolder, env }:
       return stored.testsHash === hashOfAll(candidates) && stored.seconds >= seconds
     },
   }
+}
+
+/** How likely a test file is to be about a source file, by its name and imports. */
+function closeness(test: string, source: string): number {
+  const subject = basename(test, '.test.ts')
+  if (subject === basename(source, '.ts') || importedBy(test).has(source)) return 20
+  const folder = basename(dirname(source))
+  return subject === folder || basename(dirname(test)) === folder ? 5 : 1
+}
+
+const imported = new Map<string, Set<string>>()
+
+/** The sources that a test file itself imports. */
+function importedBy(test: string): Set<string> {
+  const known = imported.get(test)
+  if (known) return known
+  const specifiers = readFileSync(join(ROOT, test), 'utf8').matchAll(/ from '(\.\.?\/[^']+)'/g)
+  const sources = new Set([...specifiers].map(([, specifier]) => join(dirname(test), specifier!)))
+  imported.set(test, sources)
+  return sources
+}
+
+/** The file and the enclosing function, with which a mutant's key begins. */
+function functionOf({ file, key }: Pick<Mutant, 'key'> & { file: string }): string {
+  return `${file} ${key.slice(0, key.indexOf(':'))}`
 }
 
 function nameOf({ file, title }: CoveringTest): string {

@@ -44,6 +44,14 @@ export function mutantsOf(source: string): Mutant[] {
   return withKeys(changes, code)
 }
 
+/** A source without types, comments and layout. */
+export function codeOf(source: string): string {
+  const code = stripTypeScriptTypes(source)
+  const tokens: { start: number; end: number }[] = []
+  parse(code, { ecmaVersion: 'latest', sourceType: 'module', onToken: tokens })
+  return tokens.map(({ start, end }) => code.slice(start, end)).join(' ')
+}
+
 function walk(
   node: Node,
   parents: Node[],

@@ -78,7 +78,7 @@ export function before(hook: Hook): void {
 
 export function after(_hook: Hook): void {}
 
-export { mock }
+export { mock, test as it }
 export default test
 
 function enclosingSuites(): Suite[] {

@@ -1,15 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ORIGINAL_TREE } from './copy.ts'
+import { EQUIVALENTS, isEquivalent } from './equivalents.ts'
 import { isCaught, type Result } from './results.ts'
 import type { Candidate } from './run.ts'
-
-interface Equivalent {
-  file: string
-  mutant: string
-  /** Why no test can distinguish it from the original. */
-  reason: string
-}
 
 export interface RunSummary {
   all: readonly Candidate[]
@@ -21,22 +15,19 @@ export interface RunSummary {
   command: string
 }
 
-const EQUIVALENTS_FILE = join(import.meta.dirname, 'equivalent.json')
 const RESULTS_DOCUMENT = join(ORIGINAL_TREE, 'tools/mutants/results.md')
 
 /**
  * Prints statistics by folder and every survivor. @returns the fraction of detected mutants, without equivalent ones
  */
 export function report({ all, judged, minutes, seed, write, command }: RunSummary): number {
-  const equivalents: Equivalent[] = JSON.parse(readFileSync(EQUIVALENTS_FILE, 'utf8'))
-  const isEquivalent = ({ file, key }: Result) =>
-    equivalents.some(each => each.file === file && each.mutant === key)
   const isUndetected = (result: Result) => !isCaught(result) && !isEquivalent(result)
+  const lines = new Map(all.map(({ name, line }) => [name, line]))
   const undetected = judged
     .filter(isUndetected)
-    .map(({ file, line, key, outcome }) => `${outcome}: ${file}:${line} ${key}`)
+    .map(({ file, key, outcome }) => `${outcome}: ${file}:${lines.get(`${file} ${key}`)} ${key}`)
   for (const line of undetected) console.log(line)
-  for (const { file, mutant } of equivalents) {
+  for (const { file, mutant } of EQUIVALENTS) {
     const result = judged.find(each => each.file === file && each.key === mutant)
     const exists = all.some(each => each.file === file && each.key === mutant)
     if (all.some(each => each.file === file) && (!exists || (result && isCaught(result))))

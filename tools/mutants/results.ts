@@ -4,7 +4,7 @@ import { ORIGINAL_TREE } from './copy.ts'
 
 export interface Result {
   file: string
-  /** Hash of the source file. */
+  /** Hash of the code of the source file. */
   hash: string
   key: string
   line: number
@@ -29,6 +29,7 @@ export function openResults() {
   }
   mkdirSync(dirname(RESULTS), { recursive: true })
   return {
+    all: (): Iterable<Result> => results.values(),
     find: (file: string, key: string): Result | undefined => results.get(idOf({ file, key })),
     store(result: Result): void {
       results.set(idOf(result), result)

@@ -8,7 +8,7 @@
  *   --parallel N     processes (2)
  *   --sample N       number of random mutants per folder, drawn by --seed (1); else all
  *   --fresh          discards earlier results; else a mutant is run again only after its file or its tests changed
- *   --left           runs only undetected mutants, for example with --tests NEW_TEST
+ *   --left           runs only undetected mutants that are not listed as equivalent
  *   --known          runs none; reports the results that fit the sources as they are
  *   --write          also writes the table and the survivors to results.md
  *
@@ -33,9 +33,10 @@ import {
 } from '../../packages/server/test/support/postgres.ts'
 import { quickFolder } from '../../packages/server/test/support/quick-folder.ts'
 import { continueInCopy } from './copy.ts'
-import { type Coverage, candidateTests, coverageOf, digest, hashOf } from './coverage.ts'
+import { type Coverage, candidateTests, coverageOf, digest } from './coverage.ts'
 import { createDetector, type Detection } from './detector.ts'
-import { type Mutant, mutantsOf } from './operators.ts'
+import { isEquivalent } from './equivalents.ts'
+import { codeOf, type Mutant, mutantsOf } from './operators.ts'
 import { createWorker, type Worker } from './pool.ts'
 import { report } from './report.ts'
 import { isCaught, openResults } from './results.ts'
@@ -79,6 +80,7 @@ chmodSync(workFolder, 0o755)
 const cluster = !values.known && findPostgresBinaries() ? await startCluster() : null
 const env = cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {}
 const startedAt = performance.now()
+const codeHashes = new Map(files.map(file => [file, codeHashOf(file)]))
 const allMutants = instrumentAll()
 const selectedMutants = values.sample ? sampleOf(Number(values.sample)) : allMutants
 const results = openResults()
@@ -97,7 +99,7 @@ try {
 const minutes = (performance.now() - startedAt) / 60_000
 const currentResults = selectedMutants.flatMap(({ file, key }) => {
   const result = results.find(file, key)
-  return result?.hash === hashOf(file) ? result : []
+  return result && result.hash === codeHashes.get(file) ? result : []
 })
 const caughtShare = report({
   all: allMutants,
@@ -148,6 +150,11 @@ function instrumentAll(): Candidate[] {
   return candidates
 }
 
+/** Hash of a source without its comments, which do not change what a mutant does. */
+function codeHashOf(file: string): string {
+  return digest(codeOf(readFileSync(join(ROOT, file), 'utf8')))
+}
+
 function sampleOf(size: number): Candidate[] {
   const randomKey = ({ file, key }: Candidate) => digest(`${values.seed} ${file} ${key}`)
   return [...Map.groupBy(allMutants, ({ folder }) => folder).values()].flatMap(part =>
@@ -160,12 +167,15 @@ function sampleOf(size: number): Candidate[] {
 }
 
 async function detectAll(coverage: Coverage): Promise<void> {
-  const detector = createDetector(coverage, { seconds: Number(values.seconds), workFolder, env })
-  const hashes = new Map(files.map(file => [file, hashOf(file)]))
+  const detector = createDetector(coverage, results.all(), {
+    seconds: Number(values.seconds),
+    workFolder,
+    env,
+  })
   const mutantsToTry = selectedMutants.filter(candidate => {
     const stored = results.find(candidate.file, candidate.key)
-    if (values.left && stored && isCaught(stored)) return false
-    if (values.fresh || !stored || stored.hash !== hashes.get(candidate.file)) return true
+    if (values.left && ((stored && isCaught(stored)) || isEquivalent(candidate))) return false
+    if (values.fresh || !stored || stored.hash !== codeHashes.get(candidate.file)) return true
     return !detector.isStillValid(stored, candidate)
   })
   console.log(`${mutantsToTry.length} of ${selectedMutants.length} mutants to try`)
@@ -177,7 +187,7 @@ async function detectAll(coverage: Coverage): Promise<void> {
       results.find(candidate.file, candidate.key)?.by,
     )
     const { file, key, line } = candidate
-    results.store({ file, hash: hashes.get(file)!, key, line, ...detection })
+    results.store({ file, hash: codeHashes.get(file)!, key, line, ...detection })
     doneCount++
     const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1)
     if (doneCount % 100 === 0) console.log(`${doneCount}/${mutantsToTry.length} after ${minutes} minutes`)
