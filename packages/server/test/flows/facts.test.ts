@@ -21,6 +21,7 @@ import {
   NOW,
 } from '../contract/fixtures.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
+import { until } from '../support/patience.ts'
 import { address, caller } from '../support/services.ts'
 
 const BY_CALLER = { at: NOW + 1, caller: caller('198.51.100.7', 'their browser') }
@@ -230,6 +231,35 @@ forEachEngine(engine => {
     assert.deepEqual(await factsOf(setPolicies), [
       `policies: ${JSON.stringify({ policies: { maxKeyLifetimeDays: 9 }, changedAt: NOW + 2 })}`,
     ])
+  })
+
+  test('the end of a session queues a logout notice if its app wants one, and no other end does', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { id: userId } = await insertUser(storage.store)
+    const { apps, apiKeys, sessions, logoutNotices } = storage.store
+    await apps.insert(anApp({ id: 'shop', backchannelLogoutUri: 'https://shop.example.com/logout' }))
+    const received: string[] = []
+    storage.events.subscribe(({ type }) => received.push(type))
+    const grant = { scopes: ['openid'], audience: null }
+    const ofShop = aSession(userId, { appId: 'shop', kind: 'app', grant })
+    const key = aKey(userId)
+    const ofConsole = aSession(userId)
+    for (const session of [ofShop, ofConsole]) await sessions.insert(session)
+    await apiKeys.insert(key)
+    await storage.transaction(async tx => {
+      await tx.apiKeys.revoke(key.id, NOW + 1, BY_CALLER)
+      await tx.sessions.end(ofConsole.id, 'logout', NOW + 1, BY_CALLER)
+    })
+    assert.equal(await logoutNotices.isAnyDue(NOW + DAY), false)
+    await storage.transaction(tx => tx.sessions.end(ofShop.id, 'logout', NOW + 1, BY_CALLER))
+    assert.equal(await logoutNotices.isAnyDue(NOW), false)
+    const notices = await logoutNotices.lease(NOW + 1, NOW + DAY, 10)
+    assert.deepEqual(
+      notices.map(({ sessionId }) => sessionId),
+      [ofShop.id],
+    )
+    await until('all events', () => received.length >= 4)
+    assert.deepEqual(received, ['api_key.changed', 'session.ended', 'logout_notice.queued', 'session.ended'])
   })
 
   test('each restriction and end of a key is recorded with its actor, and the owner is notified of a revocation', async t => {

@@ -242,4 +242,18 @@ forEachEngine(engine => {
     assert.equal(later.endings.length, 1)
     assert.deepEqual((await feed.since(later.cursor, 100))!.endings, [])
   })
+
+  test('a cursor as old as the feed skips the entries that it has passed, and an older one gets the whole feed only', async t => {
+    const services = await openServices(engine, t)
+    const { user, apiKey, session } = await withCredentials(services)
+    const feed = createRevocations(services)
+    await services.apiKeys.revoke(user.id, apiKey.id, caller())
+    await services.sessions.end(user.id, session.id, caller())
+    const whole = (await feed.since(null, 100))!.endings
+    const afterFirst = (await feed.since(null, 1))!
+    services.clock.advance(FEED_WINDOW)
+    assert.deepEqual((await feed.since(afterFirst.cursor, 100))!.endings, whole.slice(1))
+    services.clock.advance(1)
+    assert.deepEqual((await feed.since(afterFirst.cursor, 100))!.endings, [])
+  })
 })
