@@ -169,10 +169,10 @@ interface CollectedFacts {
 export function withFacts(rows: RowTransaction): AuditedTransaction & CollectedFacts {
   const collected: CollectedFacts = { facts: [], announced: [] }
   const nouns = Object.keys(FACTS) as (keyof RecordedChanges)[]
-  const changes = nouns.map(noun => [noun, { ...rows[noun], ...recordingOperations(rows, noun, collected) }])
+  const entries = nouns.map(noun => [noun, { ...rows[noun], ...wrapOperations(rows, noun, collected) }])
   return {
     ...rows,
-    ...Object.fromEntries(changes),
+    ...Object.fromEntries(entries),
     ...collected,
     announce: (...events: WebhookEvent[]) => void collected.announced.push(...events),
   }
@@ -182,7 +182,7 @@ type AnyOperation = (...args: unknown[]) => Promise<unknown>
 type AnyFacts<Item> = ((outcome: unknown, ...args: unknown[]) => readonly Item[]) | null
 
 /** Wraps the operations of one noun. Untyped, since both tables are typed where they are declared. */
-function recordingOperations(
+function wrapOperations(
   rows: RowTransaction,
   noun: keyof RecordedChanges,
   { facts, announced }: CollectedFacts,
@@ -213,8 +213,8 @@ async function recordFacts(rows: RowTransaction, facts: readonly Fact[]): Promis
   const sessions = endings.filter(({ kind }) => kind === 'session')
   if (sessions.length > 0) {
     const ids = sessions.map(({ subjectId }) => subjectId)
-    const queued = await rows.logoutNotices.queue(ids, sessions[0]!.at)
-    if (queued > 0) rows.publish({ type: 'logout_notice.queued' })
+    const queuedCount = await rows.logoutNotices.queue(ids, sessions[0]!.at)
+    if (queuedCount > 0) rows.publish({ type: 'logout_notice.queued' })
   }
   const events = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
   if (events.length > 0) await rows.securityEvents.insertMany(events)
@@ -237,8 +237,8 @@ function endingFacts(
   type: SecurityEventType | null,
   caller: Caller | null = null,
 ): Fact[] {
-  const about = kind === 'api_key' ? { keyId: id } : kind === 'session' ? { sessionId: id } : {}
-  const event = type && securityEvent(type, userId, at, caller, about)
+  const subjectIds = kind === 'api_key' ? { keyId: id } : kind === 'session' ? { sessionId: id } : {}
+  const event = type && securityEvent(type, userId, at, caller, subjectIds)
   return [
     endingFact(kind, id, userId, at),
     changedFact(kind, id, userId),
@@ -283,8 +283,8 @@ function endingFact(kind: Ending['kind'], subjectId: string, userId: string, at:
 function subjectEventFacts({ type, subject, at }: AuditEvent): Fact[] {
   const eventType = AUDIT_TYPES[type]
   if (eventType === null || subject.user_id === null) return []
-  const about = subject.type === 'api_key' && subject.id !== null ? { keyId: subject.id } : {}
-  return [securityEventFact(securityEvent(eventType, subject.user_id, at, null, about))]
+  const subjectIds = subject.type === 'api_key' && subject.id !== null ? { keyId: subject.id } : {}
+  return [securityEventFact(securityEvent(eventType, subject.user_id, at, null, subjectIds))]
 }
 
 function changedFact(kind: Ending['kind'], id: string, userId: string): Fact {

@@ -37,10 +37,10 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
 
   return {
     async since(cursor, limit) {
-      const requested = cursor === null ? null : decodeCursor(cursor)
-      if (cursor !== null && !requested) return null
+      const requestedPosition = cursor === null ? null : decodeCursor(cursor)
+      if (cursor !== null && !requestedPosition) return null
       const now = clock.now()
-      const from = laterOf(requested, { at: now - FEED_WINDOW, id: FIRST_ID })
+      const from = laterOf(requestedPosition, { at: now - FEED_WINDOW, id: FIRST_ID })
       // Endings of rotated keys are recorded in advance.
       const dueEndings = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
       const hasMore = dueEndings.length === limit

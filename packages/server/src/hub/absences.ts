@@ -1,10 +1,10 @@
 import { type Instant, MINUTE } from '../clock.ts'
 
-/** How long a node relies on an absence that another node reported. */
+/** How long a node relies on the report of another node that it lacks a connection (`Absence`). */
 export const RELIANCE_MS = MINUTE
 /**
  * How long a node keeps its promise to notify the nodes to which it reported an absence (`Receivers.promiseNotice`):
- * longer than they rely on it, since clocks may differ.
+ * longer than they rely on the report, since clocks may differ.
  */
 export const PROMISE_MS = 2 * MINUTE
 /**
@@ -55,7 +55,7 @@ export class Absences {
     return this.#byUser.get(userId)?.get(target) ?? NO_ABSENCES
   }
 
-  /** Removes the absence of a node; if `absence` is given, only if the node has not reported a later one. */
+  /** Removes the absence of a node. If `absence` is given, a later one of the same node is kept. */
   remove(userId: string, target: string, nodeId: string, absence?: Absence): void {
     const nodes = this.#byUser.get(userId)?.get(target)
     if (!nodes || (absence && nodes.get(nodeId) !== absence)) return

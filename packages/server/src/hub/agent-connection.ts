@@ -24,8 +24,8 @@ const MAX_BUFFERED_BYTES = 1024 * 1024
 const MAX_CLOSING_BYTES = 64 * 1024
 
 /**
- * A WebSocket with a reference to its connection, so that all sockets share the same listeners instead of a closure
- * each.
+ * A WebSocket with a reference to its connection, so that all sockets can share the same listeners, without a closure
+ * for each.
  */
 export class HubSocket extends WebSocket {
   connection: AgentConnection | null = null
@@ -51,7 +51,7 @@ export interface ConnectionHost {
   deregister(connection: AgentConnection, reason: string): void
   /** Called before an open connection becomes `held`. */
   hold(connection: AgentConnection): void
-  /** Called after the connection was closed from this side. */
+  /** Called after this side has closed the connection. */
   closed(connection: AgentConnection, closeStatus: CloseStatus): void
 }
 
@@ -139,12 +139,12 @@ export class AgentConnection {
     this.send({ type: 'error', code, detail, ...(id === undefined ? {} : { id }) })
   }
 
-  /** Writes a text; false if the connection is not open. Closes a connection that reads too slowly. */
+  /** Sends a text frame; false if the connection is not open. Closes a connection that reads too slowly. */
   write(text: string): boolean {
     return this.#isWritable() && this.#writeFrame(textFrame(text))
   }
 
-  /** Like `write`, for an already encoded frame, which several connections can share. */
+  /** Like `write`, for a frame that is encoded already and may be shared by several connections. */
   writeFrame(frame: Buffer): boolean {
     return this.#isWritable() && this.#writeFrame(frame)
   }

@@ -34,7 +34,7 @@ export class ApiRequests {
   /** The `from` of this node's requests, to which agents send their answers. */
   readonly requester: string
   readonly #timeoutMs: number
-  /** By the id of the request, which its answer names in `reply_to`. */
+  /** The pending requests, by the id that the answer repeats as `reply_to`. */
   readonly #pending = new Map<string, { userId: string; resolve(answer: Answer | null): void }>()
 
   constructor(nodeId: string, timeoutMs: number = API_ANSWER_TIMEOUT_MS) {

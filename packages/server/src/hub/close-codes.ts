@@ -18,13 +18,19 @@ export const TOKEN_EXPIRED: CloseStatus = { code: 4408, reason: 'token_expired' 
 /** The agent resumed this connection on another socket; see resumptions.ts. */
 export const RESUMED_ELSEWHERE: CloseStatus = { code: 4409, reason: 'resumed_elsewhere' }
 const REVOKED: CloseStatus = { code: 4410, reason: 'revoked' }
-/** The agent kept sending frames beyond rate-limits.ts, after `rate_limited` errors. */
+/**
+ * The agent kept sending frames after `rate_limited` errors, or its owner connects or resumes too often; see
+ * rate-limits.ts.
+ */
 export const RATE_LIMITED: CloseStatus = { code: 4429, reason: 'rate_limited' }
 /** The owner has the maximum number of connections on this node; see connections.ts. */
 export const TOO_MANY_CONNECTIONS: CloseStatus = { code: 4429, reason: 'too_many_connections' }
 /** The agent reads too slowly; see agent-connection.ts. */
 export const SLOW_CONSUMER: CloseStatus = { code: 4429, reason: 'slow_consumer' }
-/** The owner closed the connection through the API. */
+/**
+ * The owner closed the connection through the API. Also the reason with which broken connections end, which have no
+ * socket.
+ */
 export const GOING_AWAY: CloseStatus = { code: 1001, reason: 'going_away' }
 /** This node is shutting down; see drain.ts. */
 export const RESTARTING: CloseStatus = { code: 1012, reason: 'restarting' }

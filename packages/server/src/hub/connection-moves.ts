@@ -68,13 +68,13 @@ interface PendingMove {
 
 export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMoves {
   const { relay, nodeId, timeoutMs, release, adopt } = deps
-  /** By the id of the request, which is `question` in messages. */
+  /** The pending requests by their id, which is `question` in messages. */
   const pending = new Map<number, PendingMove>()
   /** The number of pending requests of each user, by user id. */
   const pendingCounts = new Map<string, number>()
   /** Ids of the nodes that are shutting down. */
   const leavingNodes = new Set<string>()
-  /** Each settles once an answer to another node's request is published. */
+  /** The answers to other nodes' requests that are being prepared; each settles once it is published. */
   const releases = new Set<Promise<void>>()
   /** Keys (`requestKey`) of other nodes' requests that this node has not answered yet and that were not withdrawn. */
   const awaitedRequests = new Set<string>()
@@ -106,7 +106,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     receive(message) {
       if (message.kind === 'release' && message.from === nodeId) pending.get(message.question)?.onOrdered()
       else if (message.from === nodeId) return
-      else if (message.kind === 'release') track(answerRelease(message))
+      else if (message.kind === 'release') trackRelease(answerRelease(message))
       else if (message.kind === 'released') receiveReleased(message)
       else if (message.kind === 'withdrawn')
         awaitedRequests.delete(requestKey(message.from, message.question))
@@ -131,7 +131,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     if (nodes.length === 0 || isFull) return Promise.resolve(undefined)
     const requestId = ++lastRequestId
     const request: ReleaseMessage = { kind: 'release', from: nodeId, question: requestId, ...wanted }
-    // This node receives its own request too, and so learns its position in the order of events.
+    // This node receives its own request too, and so learns the position of the request in the order of events.
     if (!relay.publish([nodeId, ...nodes], request)) return Promise.resolve(undefined)
     return new Promise(resolve => {
       const timer = setTimeout(() => resolveRequest(requestId, undefined), timeoutMs)
@@ -141,7 +141,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     })
   }
 
-  function track(release: Promise<void>): void {
+  function trackRelease(release: Promise<void>): void {
     releases.add(release)
     void release.finally(() => releases.delete(release))
   }
@@ -149,14 +149,15 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   async function answerRelease({ from, question: requestId, ...wanted }: ReleaseMessage): Promise<void> {
     const key = requestKey(from, requestId)
     awaitedRequests.add(key)
-    // `release` hands over the connection before its first await, so at the request's position in the order of events.
+    // `release` hands over the connection before its first await, and thus at the position of the request in the order
+    // of events.
     const state = await release(wanted, () => awaitedRequests.has(key) && relay.peers().includes(from))
     awaitedRequests.delete(key)
     const text = state ? JSON.stringify(state) : ''
     const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
     for (let part = 0; part < Math.max(1, parts); part++) {
       const chunk = text.slice(part * MAX_MOVE_PART_LENGTH, (part + 1) * MAX_MOVE_PART_LENGTH)
-      const released = {
+      const answer = {
         kind: 'released',
         from: nodeId,
         question: requestId,
@@ -164,7 +165,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
         parts,
         text: chunk,
       } as const
-      if (!relay.publish([from], released, { owner: state ? wanted.userId : null })) return
+      if (!relay.publish([from], answer, { owner: state ? wanted.userId : null })) return
     }
   }
 

@@ -32,8 +32,8 @@ export function readFrame(data: Buffer, isBinary: boolean): FrameOrError {
     case 'token':
       return readToken(frame)
     case 'send': {
-      const read = readSend(frame)
-      return read.outcome === 'error' && isSeq(frame.seq) ? { ...read, seq: frame.seq } : read
+      const result = readSend(frame)
+      return result.outcome === 'error' && isSeq(frame.seq) ? { ...result, seq: frame.seq } : result
     }
     case 'watch':
       return { outcome: 'frame', frame: { type: 'watch', ...idOf(frame) } }
@@ -82,8 +82,8 @@ function readSend(frame: Record<string, unknown>): FrameOrError {
   const seq = frame.seq ?? undefined
   if (seq !== undefined && !isSeq(seq)) return invalidFrame('seq: must be a whole number from 1 on.', id)
   const data = frame.data as Json
-  const options = { ...(replyTo && { reply_to: replyTo }), ...(seq && { seq }) }
-  return { outcome: 'frame', frame: { type: 'send', id, to, data, ...options } }
+  const optionalFields = { ...(replyTo && { reply_to: replyTo }), ...(seq && { seq }) }
+  return { outcome: 'frame', frame: { type: 'send', id, to, data, ...optionalFields } }
 }
 
 function isSeq(value: unknown): value is number {

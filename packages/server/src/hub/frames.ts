@@ -49,12 +49,12 @@ export function createFrames({
     receive(connection, data, isBinary) {
       const decision = count(connection, 1 + Math.floor(data.length / FRAME_UNIT_BYTES))
       if (decision === 'close') return
-      const read = readFrame(data, isBinary)
-      if (read.outcome === 'bad_message') connection.close(BAD_MESSAGE)
+      const result = readFrame(data, isBinary)
+      if (result.outcome === 'bad_message') connection.close(BAD_MESSAGE)
       else if (decision === 'refuse')
-        connection.fail('rate_limited', 'Too many frames; slow down.', idOfResult(read))
-      else if (read.outcome === 'error') messages.refuse(connection, read)
-      else handle(connection, read.frame)
+        connection.fail('rate_limited', 'Too many frames; slow down.', idOfResult(result))
+      else if (result.outcome === 'error') messages.refuse(connection, result)
+      else handle(connection, result.frame)
     },
     receivePing(connection, data) {
       if (count(connection, 1) === 'pass') connection.pong(data)
@@ -101,14 +101,14 @@ export function createFrames({
   }
 }
 
-/** An answer to the API reaches no other connection, so it needs no scope. */
+/** Whether a frame answers a request of the API. It needs no scope, since the answer reaches no other connection. */
 function isAnswerToApi(frame: AgentFrame): boolean {
   return frame.type === 'send' && nodeOfRequester(frame.to) !== null && frame.reply_to !== undefined
 }
 
-function idOfResult(read: Exclude<FrameOrError, { outcome: 'bad_message' }>): string | undefined {
-  if (read.outcome === 'error') return read.id
-  return idOfFrame(read.frame)
+function idOfResult(result: Exclude<FrameOrError, { outcome: 'bad_message' }>): string | undefined {
+  if (result.outcome === 'error') return result.id
+  return idOfFrame(result.frame)
 }
 
 function idOfFrame(frame: AgentFrame): string | undefined {

@@ -21,7 +21,7 @@ const RESUME_HELP = `Resume once, with the text of "ready" and the number of the
 const MAX_SEARCHED_QUERY = 2048
 /** Query parameters that are refused as credentials, in lower case; so are names that end in `token`. */
 const CREDENTIAL_NAMES = new Set('key apikey api_key api-key bearer jwt auth authorization'.split(' '))
-const API_KEY = /svc_[0-9A-Za-z]{32}/
+const API_KEY_PATTERN = /svc_[0-9A-Za-z]{32}/
 /** Start of the second part of a JWT: a dot, and `{"` in base64. */
 const JWT_PAYLOAD = '.eyJ'
 /** Error detail for a credential in the URL. */
@@ -32,7 +32,7 @@ export const CREDENTIAL_IN_URL = `URLs are written to logs, so credentials in th
  */
 const MAX_PROTOCOLS_LENGTH = MAX_TOKEN_LENGTH + 1024
 const MAX_PROTOCOLS = 16
-const BEARER = /^bearer +([^\s,]+) *$/i
+const BEARER_PATTERN = /^bearer +([^\s,]+) *$/i
 /** How long a peer may take to answer a close frame before its socket is terminated. */
 const CLOSE_TIMEOUT_MS = 3 * SECOND
 
@@ -194,7 +194,7 @@ function readCredential(request: IncomingMessage): Credential | KeywayError {
   if (resume instanceof KeywayError) return resume
   const credential = bearerProtocols[0]
     ? { token: bearerProtocols[0].slice(HUB_BEARER_PREFIX.length), way: 'subprotocol' as const }
-    : { token: BEARER.exec(authorization ?? '')?.[1] ?? '', way: 'header' as const }
+    : { token: BEARER_PATTERN.exec(authorization ?? '')?.[1] ?? '', way: 'header' as const }
   if (!credential.token && credential.way === 'header') {
     return new KeywayError('authentication_required', CREDENTIAL_HELP)
   }
@@ -224,7 +224,7 @@ function containsCredential(query: string): boolean {
   if (query.length > MAX_SEARCHED_QUERY) return true
   const names = query.split(/[?&]/).map(parameter => /^([^=]{0,32})=/.exec(parameter)?.[1]?.toLowerCase())
   const hasCredentialName = names.some(name => name && (CREDENTIAL_NAMES.has(name) || name.endsWith('token')))
-  return hasCredentialName || API_KEY.test(query) || query.includes(JWT_PAYLOAD)
+  return hasCredentialName || API_KEY_PATTERN.test(query) || query.includes(JWT_PAYLOAD)
 }
 
 function pathOf(url: string): string {
@@ -255,7 +255,7 @@ function originProblem(request: IncomingMessage, allowed: ReadonlySet<string>): 
 }
 
 function createWebSocketServer() {
-  // In a variable, since the types of ws lack closeTimeout and would reject it in a literal.
+  // Declared as a variable, since the types of ws lack closeTimeout and would reject it in a literal.
   const options = {
     noServer: true,
     WebSocket: HubSocket,

@@ -52,7 +52,7 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     const overflowStatus = timeoutStatus
       ? null
       : unsentCloseStatus(connection, unsentByUser, maxUnsentBytesPerUser)
-    // Held, since the agent can resume it with a new token, or on another node.
+    // The connection is held, since the agent can resume it with a new token, or on another node.
     if (timeoutStatus) connection.closeAndHold(timeoutStatus)
     else if (overflowStatus) connection.close(overflowStatus)
     else if (isSilent(connection, now)) connection.terminate()

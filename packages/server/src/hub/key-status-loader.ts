@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HubPorts, KeyStatus } from './hub-ports.ts'
 
-/** Keys per query. */
+/** Maximum number of keys per query. */
 const BATCH_SIZE = 500
 const RETRY_MS = 500
 
@@ -28,8 +28,8 @@ type ResolveStatus = (status: KeyStatus | undefined) => void
 
 export function createKeyStatusLoader(ports: Pick<HubPorts, 'keyStatus'>): KeyStatusLoader {
   /** The `resolve` functions of the loads that await the next query, by key id. */
-  let waiting = new Map<string, ResolveStatus[]>()
-  let stopped = false
+  let pendingLoads = new Map<string, ResolveStatus[]>()
+  let isStopped = false
 
   return {
     load,
@@ -42,33 +42,33 @@ export function createKeyStatusLoader(ports: Pick<HubPorts, 'keyStatus'>): KeySt
       }
     },
     stop() {
-      stopped = true
-      waiting.clear()
+      isStopped = true
+      pendingLoads.clear()
     },
   }
 
   function load(keyId: string): Promise<KeyStatus | undefined> {
     return new Promise(resolve => {
-      if (waiting.size === 0) setImmediate(loadAll)
-      const waiters = waiting.get(keyId)
-      if (waiters) waiters.push(resolve)
-      else waiting.set(keyId, [resolve])
+      if (pendingLoads.size === 0) setImmediate(loadAll)
+      const resolvers = pendingLoads.get(keyId)
+      if (resolvers) resolvers.push(resolve)
+      else pendingLoads.set(keyId, [resolve])
     })
   }
 
   function loadAll(): void {
-    const all = [...waiting]
-    waiting = new Map()
-    for (let from = 0; from < all.length; from += BATCH_SIZE)
-      void loadBatch(all.slice(from, from + BATCH_SIZE))
+    const loads = [...pendingLoads]
+    pendingLoads = new Map()
+    for (let from = 0; from < loads.length; from += BATCH_SIZE)
+      void loadBatch(loads.slice(from, from + BATCH_SIZE))
   }
 
   async function loadBatch(batch: [string, ResolveStatus[]][]): Promise<void> {
     const keyIds = batch.map(([keyId]) => keyId)
-    while (!stopped) {
-      const found = await ports.keyStatus(keyIds).catch(() => null)
-      if (found) {
-        for (const [keyId, waiters] of batch) for (const resolve of waiters) resolve(found.get(keyId))
+    while (!isStopped) {
+      const statuses = await ports.keyStatus(keyIds).catch(() => null)
+      if (statuses) {
+        for (const [keyId, resolvers] of batch) for (const resolve of resolvers) resolve(statuses.get(keyId))
         return
       }
       await wait(RETRY_MS, undefined, { ref: false })

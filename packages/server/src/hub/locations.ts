@@ -7,7 +7,7 @@ import type { Receivers } from './receivers.ts'
 
 /** How long a user stays recorded after the last connection here has closed, since agents reconnect. */
 const STAY_MS = 10 * SECOND
-/** Maximum number of users that one statement records, and one command to another node names. */
+/** Maximum number of users in one statement, and in one command to another node. */
 const BATCH_SIZE = 500
 /** A node that was not found alive for this long is forgotten. */
 const FORGET_NODE_MS = MINUTE
@@ -22,7 +22,7 @@ interface UserLocation {
   isRecorded: boolean
   /** Pending until the user's other nodes have been notified of this one; null afterwards. */
   nodesNotified: PromiseWithResolvers<void> | null
-  /** When the last connection here was found to be closed; null while there is one. */
+  /** When the user was found to have no more connections here; null while there are any. */
   emptySince: Instant | null
 }
 
@@ -52,8 +52,8 @@ export interface Locations {
    */
   enter(connection: ConnectionIdentity): Promise<unknown> | undefined
   /**
-   * The nodes to which a message to `to` must be sent: those of the user that may have a matching connection. A promise
-   * if the user has no connection here. Includes all nodes of the previous version.
+   * The other nodes to which a message to `to` must be sent: those that may have a connection of the user that `to`
+   * selects, and all nodes of the previous version. A promise if the user has no connection here.
    */
   nodesOf(userId: string, to: string): readonly string[] | Promise<readonly string[]>
   /** Known other nodes of a user who has a connection here, without those of the previous version. */
@@ -78,8 +78,8 @@ export function createLocations(deps: LocationsDeps): Locations {
   /** When another node was last found alive (or first found recorded), by node id. */
   const lastAliveAt = new Map<string, Instant>()
   /**
-   * Ids of the users of whom a node has not confirmed the notification, by node id. They are sent again until the node
-   * answers or is forgotten.
+   * Ids of the users whose connections a node was notified of without confirming it, by node id. The node is notified
+   * again until it answers or is forgotten.
    */
   const unconfirmedUsers = new Map<string, Set<string>>()
   /** Ids of the users that are to be recorded for this node. */
@@ -133,7 +133,10 @@ export function createLocations(deps: LocationsDeps): Locations {
     },
   }
 
-  /** Includes nodes of the previous version: they record nothing, so each may have connections of any user. */
+  /**
+   * The peers among these nodes, and all peers of the previous version: those record nothing, so each may have
+   * connections of any user.
+   */
   function peersAmong(nodes: ReadonlySet<string>): string[] {
     const currentPeers = presence.currentPeers()
     return presence.peers().filter(id => nodes.has(id) || !currentPeers.includes(id))
@@ -159,7 +162,7 @@ export function createLocations(deps: LocationsDeps): Locations {
     setImmediate(() => void writeAll())
   }
 
-  /** Writes sequentially, since a user may leave and return meanwhile. */
+  /** Writes one batch after the other, since a user may leave and return during a write. */
   async function writeAll(): Promise<void> {
     while (!isStopped && enteringUsers.size + leavingUsers.size > 0) {
       const leavingIds = [...leavingUsers]

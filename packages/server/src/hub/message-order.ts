@@ -17,9 +17,9 @@ export function mergeInOrder(
   fromNew: readonly KeptMessage[],
   allOfNew: readonly KeptMessage[] = fromNew,
 ): KeptMessage[] | null {
-  const merged = [...written]
+  const mergedMessages = [...written]
   const oldOrigins = originsOf(fromOld)
-  const lastIndexOf = new Map(fromOld.map(({ origin }, index) => [nodeOf(origin), index]))
+  const lastIndexByNode = new Map(fromOld.map(({ origin }, index) => [nodeOf(origin), index]))
   /** The index of the first message in `fromOld` that is not merged yet. */
   let nextOld = 0
   /** Messages of the new node that are not merged yet. */
@@ -33,14 +33,14 @@ export function mergeInOrder(
     if (index < nextOld) continue
     // A message waits while `fromOld` has further messages of the node that sent it, and so do all messages after it.
     const firstBlocked = waitingMessages.findIndex(
-      ({ origin }) => (lastIndexOf.get(nodeOf(origin)) ?? -1) > index,
+      ({ origin }) => (lastIndexByNode.get(nodeOf(origin)) ?? -1) > index,
     )
     const readyMessages = waitingMessages.splice(0, firstBlocked < 0 ? waitingMessages.length : firstBlocked)
-    merged.push(...fromOld.slice(nextOld, index), ...readyMessages, message)
+    mergedMessages.push(...fromOld.slice(nextOld, index), ...readyMessages, message)
     nextOld = index + 1
   }
-  merged.push(...fromOld.slice(nextOld), ...waitingMessages)
-  return isInNodeOrder(merged) && isInSenderOrder(merged, allOfNew) ? merged : null
+  mergedMessages.push(...fromOld.slice(nextOld), ...waitingMessages)
+  return isInNodeOrder(mergedMessages) && isInSenderOrder(mergedMessages, allOfNew) ? mergedMessages : null
 }
 
 export function originsOf(messages: readonly KeptMessage[]): Set<string> {
@@ -56,25 +56,25 @@ function nodeOf(origin: string): string {
  * so their messages are not checked.
  */
 function isInNodeOrder(messages: readonly KeptMessage[]): boolean {
-  const lastNumberOf = new Map<string, number>()
+  const lastNumberByNode = new Map<string, number>()
   for (const { origin } of messages) {
     const [node, number] = origin.split(':')
     if (number === undefined) continue
-    if (Number(number) <= (lastNumberOf.get(node!) ?? 0)) return false
-    lastNumberOf.set(node!, Number(number))
+    if (Number(number) <= (lastNumberByNode.get(node!) ?? 0)) return false
+    lastNumberByNode.set(node!, Number(number))
   }
   return true
 }
 
 /** Whether the messages of each sender are in the order in which the new node received them. */
-function isInSenderOrder(merged: readonly KeptMessage[], received: readonly KeptMessage[]): boolean {
-  const indexByOrigin = new Map(merged.map(({ origin }, index) => [origin, index]))
-  const lastIndexOfSender = new Map<string, number>()
+function isInSenderOrder(mergedMessages: readonly KeptMessage[], received: readonly KeptMessage[]): boolean {
+  const indexByOrigin = new Map(mergedMessages.map(({ origin }, index) => [origin, index]))
+  const lastIndexBySender = new Map<string, number>()
   for (const { origin, sender } of received) {
     const index = indexByOrigin.get(origin)
     if (index === undefined || sender === null) continue
-    if (index < (lastIndexOfSender.get(sender) ?? 0)) return false
-    lastIndexOfSender.set(sender, index)
+    if (index < (lastIndexBySender.get(sender) ?? 0)) return false
+    lastIndexBySender.set(sender, index)
   }
   return true
 }

@@ -23,7 +23,7 @@ export function toMovedState(messages: readonly KeptMessage[]): MovedState['mess
   return messages.map(({ origin, frame }) => [origin, frame])
 }
 
-/** Null for anything that a node of this version would not send. */
+/** Validates the state that another node sent. Null if a node of this version would not send it. */
 export function parseMovedState(value: unknown): MovedState | null {
   if (typeof value !== 'object' || value === null) return null
   const { seq, heldSeq, heldMs, secretHash, address, client, sends, passed, messages } =

@@ -89,7 +89,7 @@ export function createRelay(deps: {
 }): Relay {
   const { clock, presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
   const queue = createRelayQueue(deps)
-  /** By the id of the request, which is `question` in messages. */
+  /** The pending requests by their id, which is `question` in messages. */
   const pending = new Map<number, PendingRequest>()
   /** The number of pending requests on behalf of each user, by user id. */
   const pendingCounts = new Map<string, number>()
@@ -97,7 +97,7 @@ export function createRelay(deps: {
    * Ids of peers that left a request unanswered and have sent nothing since: presumed dead, so that no request awaits
    * them.
    */
-  const unresponsive = new Set<string>()
+  const unresponsivePeers = new Set<string>()
   const delays = new ArrivalDelays()
   let lastId = 0
   let receivedUntil = Number.NEGATIVE_INFINITY
@@ -122,7 +122,7 @@ export function createRelay(deps: {
     },
     announce: () => ping(ANNOUNCE_TIMEOUT_MS),
     peers: () => presence.currentPeers(),
-    responsivePeers: () => presence.currentPeers().filter(id => !unresponsive.has(id)),
+    responsivePeers: () => presence.currentPeers().filter(id => !unresponsivePeers.has(id)),
     publish,
     flush: queue.flush,
     notify(to, notice) {
@@ -134,7 +134,7 @@ export function createRelay(deps: {
       if (message.kind === 'release' && message.from === nodeId) return deps.receiveMove(message)
       if (message.from === nodeId) return
       presence.markAlive(message.from, relayVersionOf(message))
-      unresponsive.delete(message.from)
+      unresponsivePeers.delete(message.from)
       if (message.kind === 'left') receiveLeft(message.from)
       if (message.kind === 'answer') return receiveResponse(message)
       if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
@@ -166,7 +166,7 @@ export function createRelay(deps: {
     if (owner && (pendingCounts.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER)
       return Promise.resolve(NO_RECEIVERS)
     const id = ++lastId
-    const unanswered = new Set(to.filter(peer => !unresponsive.has(peer)))
+    const unanswered = new Set(to.filter(peer => !unresponsivePeers.has(peer)))
     const isAwaited = unanswered.size > 0
     const askedAt = clock.now()
     // After a timeout, or at once if no answer is awaited, the caller gets 0 as the count. The command must not be
@@ -215,9 +215,10 @@ export function createRelay(deps: {
 
   function timeOut(id: number): void {
     const peers = presence.peers()
-    for (const peer of unresponsive) if (!peers.includes(peer)) unresponsive.delete(peer)
+    for (const peer of unresponsivePeers) if (!peers.includes(peer)) unresponsivePeers.delete(peer)
     delays.retain(peers)
-    for (const peer of pending.get(id)?.unanswered ?? []) if (peers.includes(peer)) unresponsive.add(peer)
+    for (const peer of pending.get(id)?.unanswered ?? [])
+      if (peers.includes(peer)) unresponsivePeers.add(peer)
     resolveRequest(id)
   }
 
@@ -255,7 +256,10 @@ function ownerOf(command: RelayCommand): string | null {
   return 'userId' in command ? command.userId : null
 }
 
-/** The relay version of the node that sent the message, whose row may not have been read yet. */
+/**
+ * The relay version of the node that sent the message, whose row may not have been read yet; undefined if the message
+ * does not show it.
+ */
 function relayVersionOf(message: RelayMessage): number | undefined {
   if (message.kind === 'order') return message.order.op === 'ping' ? message.order.relayVersion : undefined
   return message.kind === 'answer' ? undefined : RELAY_VERSION

@@ -11,7 +11,7 @@ export interface Outcome {
 
 export const NO_RECEIVERS: Outcome = { delivered: 0, held: 0 }
 
-/** The state of numbered sends, as it moves to another node. */
+/** The state of numbered sends, as it is sent to another node. */
 export interface SendsState {
   accepted: number
   /** The outcomes of the last accepted sends, in order. */

@@ -4,7 +4,7 @@ import type { AgentConnection } from './agent-connection.ts'
 import type { PresenceRecorder } from './presence.ts'
 import type { Registry } from './registry.ts'
 
-/** Changes are sent in batches, this long after the first one. */
+/** Changes are sent in batches, this long after the first change of the batch. */
 const BATCH_MS = 20
 /** Maximum number of connections in one notice, which keeps it far below the maximum size of an event. */
 const MAX_NOTICE_CHANGES = 500
@@ -91,10 +91,10 @@ export function createPresenceFeed(deps: {
 
   /** Sends all connections. The registry already includes every change up to the feed's version. */
   function sendAll(feed: Feed, nodeId: string): void {
-    const all = registry.openOf(feed.userId).map(({ details }) => ({ joined: details }))
-    const parts = Math.max(1, Math.ceil(all.length / MAX_NOTICE_CHANGES))
+    const allConnections = registry.openOf(feed.userId).map(({ details }) => ({ joined: details }))
+    const parts = Math.max(1, Math.ceil(allConnections.length / MAX_NOTICE_CHANGES))
     for (let part = 0; part < parts; part++) {
-      const batch = all.slice(part * MAX_NOTICE_CHANGES, (part + 1) * MAX_NOTICE_CHANGES)
+      const batch = allConnections.slice(part * MAX_NOTICE_CHANGES, (part + 1) * MAX_NOTICE_CHANGES)
       sendNotice(feed, [nodeId], null, batch, part, parts)
     }
   }

@@ -50,7 +50,7 @@ export interface PresenceStore {
 
 /** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface PresenceChanges {
-  /** Deregisters the node and its connections, which it returns. */
+  /** Deregisters the node and its connections, and returns these connections. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>
   /**
    * Inserts and removes connections of one node in one batch. A row that exists is replaced, unless another node took

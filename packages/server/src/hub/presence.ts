@@ -14,7 +14,7 @@ import type { Registry } from './registry.ts'
 
 const ABILITIES = { sealsEvents: true, relayVersion: RELAY_VERSION }
 
-/** Added and removed connections are written in batches, this long after the first change. */
+/** Added and removed connections are written in batches, this long after the first change of the batch. */
 const BATCH_MS = 200
 /** How long a node that has shut down is remembered; after that none of its messages or rows is left. */
 const FORGET_NODE_MS = MINUTE
@@ -30,7 +30,7 @@ export interface PresenceRecorder {
 export interface Presence {
   add(connection: AgentConnection): void
   remove(connection: AgentConnection): void
-  /** Live connections of a user on all nodes, newest first; this node's are read from memory. */
+  /** Live connections of a user on all nodes, newest first; those of this node are read from memory. */
   list(userId: string): Promise<PresenceRow[]>
   /** Other nodes that were alive at the last heartbeat. */
   otherNodes(): readonly string[]
@@ -50,7 +50,7 @@ export interface Presence {
    */
   markLeft(nodeId: string): void
   heartbeat(): Promise<void>
-  /** Why the last heartbeat could not be recorded; null if it was. */
+  /** Why the last heartbeat could not be recorded; null if it was recorded. */
   readonly heartbeatError: unknown
   /** Deregisters this node. Never rejects. */
   deregister(): Promise<void>
@@ -78,7 +78,7 @@ export function createPresence(deps: {
   let unsealedNodes: string[] = []
   /** Peers of the current version: those that support notices. */
   const currentPeerIds = new Set<string>()
-  /** Peers whose messages arrived since the last heartbeat began, whose rows its query may have missed. */
+  /** Peers of which a message arrived since the last heartbeat began: its query may have missed their rows. */
   const newcomers = new Set<string>()
   /** Peers that have shut down, with the time when their message arrived, by node id. */
   const leftNodes = new Map<string, Instant>()

@@ -18,8 +18,8 @@ export function newBucket(allowance: Allowance, now: Instant): Bucket {
 
 /** Adds the units gained since the last refill; returns the level. */
 export function refill(bucket: Bucket, allowance: Allowance, now: Instant): number {
-  const gained = ((now - bucket.filledAt) / SECOND) * allowance.perSecond
-  bucket.level = Math.min(allowance.burst, bucket.level + gained)
+  const gainedUnits = ((now - bucket.filledAt) / SECOND) * allowance.perSecond
+  bucket.level = Math.min(allowance.burst, bucket.level + gainedUnits)
   bucket.filledAt = now
   return bucket.level
 }
@@ -70,11 +70,11 @@ function take(bucket: Bucket, allowance: Allowance, units: number, now: Instant)
 
 const MIB = 1024 * 1024
 /**
- * Deliveries of one user on one node, in a second: a tenth of what a core writes (docs/performance.md). A burst may use
- * two seconds' worth, which delays others by a fifth of a second.
+ * Maximum deliveries of one user on one node in a second: a tenth of what one core can write (docs/performance.md). A
+ * burst may use two seconds' worth, which delays others by a fifth of a second.
  */
 export const DELIVERIES_PER_SECOND = 5000
-/** MiB written for these deliveries, in a second. */
+/** Maximum MiB written for these deliveries in a second. */
 export const DELIVERY_MIB_PER_SECOND = 16
 const BURST_SECONDS = 2
 /** Number of owners above which those with full buckets are evicted. */
@@ -127,8 +127,8 @@ export class OwnerLimits {
   /** Whether the owner may send another message now; its cost is charged once it is written. */
   mayDeliver(userId: string, now: Instant): boolean {
     const { deliveries, bytes } = this.#of(userId, now)
-    const allowed = this.#allowances
-    return refill(deliveries, allowed.deliveries, now) > 0 && refill(bytes, allowed.bytes, now) > 0
+    const allowances = this.#allowances
+    return refill(deliveries, allowances.deliveries, now) > 0 && refill(bytes, allowances.bytes, now) > 0
   }
 
   chargeDeliveries(userId: string, count: number, frameBytes: number, now: Instant): void {

@@ -7,7 +7,7 @@ import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 
-/** Maximum number of ids and keys in one command to another node. */
+/** Maximum number of targets (ids of connections or keys) in one command to another node. */
 const BATCH_SIZE = 500
 /**
  * A node relies on absences only while everything that others published up to this long ago is known to have arrived.
@@ -66,9 +66,9 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
   const receivedAbsences = new Absences()
   /** Absences that this node reported, each with the promise of a notice. */
   const ownAbsences = new Absences()
-  /** The notices for each node, which are sent at the end of this turn of the event loop. */
+  /** The notices by node id, which are sent at the end of this turn of the event loop. */
   let pendingNotices = new Map<string, PromisedNotice[]>()
-  /** Resolved once the pending notices have been answered. */
+  /** Resolved once the pending notices have been answered; null while there are none. */
   let noticesAnswered: PromiseWithResolvers<void> | null = null
 
   return {
@@ -144,8 +144,8 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
     const userIds = [...new Set(batch.map(({ userId }) => userId))]
     const targets = [...new Set(batch.map(({ target }) => target))]
     const silencePassed = timers.setTimeout(SILENCE_MS, undefined, { ref: false })
-    const answers = await sendCommand(nodeId, { op: 'enter', userIds, targets })
-    if (answers === 0) return presence.peers().includes(nodeId) ? silencePassed : undefined
+    const answerCount = await sendCommand(nodeId, { op: 'enter', userIds, targets })
+    if (answerCount === 0) return presence.peers().includes(nodeId) ? silencePassed : undefined
     for (const { userId, target, absence } of batch) ownAbsences.remove(userId, target, nodeId, absence)
   }
 }

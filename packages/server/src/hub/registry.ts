@@ -63,16 +63,16 @@ export class Registry {
    * others.
    */
   held(limit: number): AgentConnection[] {
-    const found: AgentConnection[] = []
+    const connections: AgentConnection[] = []
     let iterators = [...this.#heldByUser.values()].slice(0, limit).map(connections => connections.values())
-    while (iterators.length > 0 && found.length < limit) {
+    while (iterators.length > 0 && connections.length < limit) {
       iterators = iterators.filter(iterator => {
         const next = iterator.next()
-        if (!next.done && found.length < limit) found.push(next.value)
+        if (!next.done && connections.length < limit) connections.push(next.value)
         return !next.done
       })
     }
-    return found
+    return connections
   }
 
   /** Number of connections that are not broken. */
@@ -144,8 +144,9 @@ export class Registry {
   /** The user's open and broken connections that `to` selects: the id of a connection, the id of a key, or `all`. */
   targets(userId: string, to: string, exceptId: string | null): AgentConnection[] {
     const connectionWithId = this.byId.get(to)
-    const found = to === 'all' ? this.ofUser(userId) : connectionWithId ? [connectionWithId] : this.ofKey(to)
-    return found.filter(
+    const candidates =
+      to === 'all' ? this.ofUser(userId) : connectionWithId ? [connectionWithId] : this.ofKey(to)
+    return candidates.filter(
       each =>
         each.userId === userId &&
         (each.state === 'open' || each.state === 'held') &&

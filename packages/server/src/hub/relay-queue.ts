@@ -2,7 +2,7 @@ import type { Events, RelayEvent, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
 
 const MIB = 1024 * 1024
-/** Maximum size of the queue while the database or Redis is slow. */
+/** Maximum size of the queue, which grows while the database or Redis is slow. */
 const MAX_QUEUED_BYTES = 96 * MIB
 /** Bytes reserved for responses and for commands without a frame, when messages have filled the queue. */
 const RESERVED_BYTES = 16 * MIB

@@ -32,8 +32,8 @@ export interface Renewals {
    */
   renew(connection: AgentConnection, token: string): Promise<void>
   /**
-   * Sends `token_expiring` once for each expiry, from 60 s before it. If a renewal did not extend the expiry, since the
-   * key itself expires then, no further notice is sent: otherwise the agent would renew again and again.
+   * Sends `token_expiring` once per expiry time, when at most 60 s remain. If a renewal did not extend the expiry,
+   * since the key itself expires then, no further notice is sent: otherwise the agent would renew again and again.
    */
   notifyOfExpiry(connection: AgentConnection, now: Instant): void
 }

@@ -21,7 +21,7 @@ export interface ResumeRequest {
   lastSeq: number
 }
 
-/** Reused for every token, since each `ready` contains one. */
+/** A buffer that is reused for every token, since each `ready` contains one. */
 const scratch = Buffer.alloc(2 * ID_BYTES)
 
 /** Creates a token that resumes a connection once, and the hash of its secret. */

@@ -47,7 +47,7 @@ export interface ResumptionsDeps {
   /** Maximum number of connections per user on this node, which bounds broken ones, too. */
   maxConnectionsPerUser: number
   isDraining(): boolean
-  /** Loads the status of a key again, and ends its connections if it has ended. */
+  /** Loads the status of a key again, and closes its connections if it may no longer be used. */
   recheck(keyId: string): void
   host: ConnectionHost
   messages: Pick<Messages, 'lastNumber'>
@@ -58,7 +58,7 @@ export interface ResumptionsDeps {
 export interface Resumptions {
   /** Registers a connection as broken; if the owner has too many, the one that broke first is ended. */
   hold(connection: AgentConnection): void
-  /** Brings the connection that an agent asks to resume to this node, if another one has it. */
+  /** Brings the connection that an agent asks to resume to this node, if another node has it. */
   moveHere(connection: AgentConnection, request: ResumeRequest): Promise<void>
   /**
    * Resumes the connection that an agent asks for, and closes its old socket. Null if it is unknown or not the agent's,
@@ -95,8 +95,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   return { hold, moveHere, claim, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
-    const held = registry.heldOf(connection.userId)
-    if (held.size >= maxConnectionsPerUser) [...held][0]!.close(GOING_AWAY)
+    const heldConnections = registry.heldOf(connection.userId)
+    if (heldConnections.size >= maxConnectionsPerUser) [...heldConnections][0]!.close(GOING_AWAY)
     connection.heldAt = clock.now()
     registry.hold(connection)
   }
@@ -107,14 +107,15 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     await arrivals.get(connectionId)
     if (!registry.byId.has(connectionId) && !isDraining())
       await requestMove(request.nodeId, toMoveRequest(connection, request))
-    // While this node drains, the connection would have to move again at once, and its agent with it.
+    // On a draining node the connection would have to move again at once, and its agent with it.
     if (isDraining()) connection.close(RESTARTING)
   }
 
   function claim(connection: AgentConnection, request: ResumeRequest): HandoverState | null {
-    const found = registry.byId.get(request.connectionId)
-    if (!found || !isClaimable(found, toMoveRequest(connection, request))) return null
-    const handoverState = found.handOver()
+    const originalConnection = registry.byId.get(request.connectionId)
+    if (!originalConnection || !isClaimable(originalConnection, toMoveRequest(connection, request)))
+      return null
+    const handoverState = originalConnection.handOver()
     if (handoverState.log.keepsAllAfter(request.lastSeq)) return handoverState
     handoverState.log.clear()
     return null
@@ -228,9 +229,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     log.leftNodes = movedState.passed
     const fromOld = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
     // Messages that were written to the agent must keep their sequence numbers, which it may know.
-    const written = fromOld.slice(0, Math.max(0, movedState.heldSeq - log.seq))
-    const unwritten = fromOld.slice(written.length)
-    const [writtenOrigins, unwrittenOrigins] = [originsOf(written), originsOf(unwritten)]
+    const writtenMessages = fromOld.slice(0, Math.max(0, movedState.heldSeq - log.seq))
+    const unwrittenMessages = fromOld.slice(writtenMessages.length)
+    const [writtenOrigins, unwrittenOrigins] = [originsOf(writtenMessages), originsOf(unwrittenMessages)]
     // The old node may have delivered a message before it handed the connection over, but published it afterwards. Such
     // a message arrives here too, although the connection has it already.
     const allOfNew = recentLog.after(0)
@@ -239,7 +240,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
         unwrittenOrigins.has(message.origin) ||
         !(writtenOrigins.has(message.origin) || log.wasSentBeforeMove(message)),
     )
-    const merged = mergeInOrder(written, unwritten, fromNew, allOfNew)
+    const merged = mergeInOrder(writtenMessages, unwrittenMessages, fromNew, allOfNew)
     for (const message of merged ?? []) log.add(message)
     recentLog.clear()
     connection.log = log

@@ -1,6 +1,9 @@
-/** From these sizes on the header has two or eight more bytes for the length of the payload. */
-const TWO_BYTES = 126
-const EIGHT_BYTES = 65_536
+/** From these sizes on the length of the payload takes two or eight more bytes of the header. */
+const MIN_TWO_BYTE_LENGTH = 126
+const MIN_EIGHT_BYTE_LENGTH = 65_536
+/** The second byte of a header with a length of two or eight bytes. */
+const TWO_BYTE_MARKER = 126
+const EIGHT_BYTE_MARKER = 127
 /** FIN, and the opcode of text. */
 const FINAL_TEXT = 0x81
 
@@ -10,15 +13,15 @@ const FINAL_TEXT = 0x81
  * connections.
  */
 export function newTextFrame(length: number): Buffer {
-  const header = length < TWO_BYTES ? 2 : length < EIGHT_BYTES ? 4 : 10
+  const header = length < MIN_TWO_BYTE_LENGTH ? 2 : length < MIN_EIGHT_BYTE_LENGTH ? 4 : 10
   const frame = Buffer.allocUnsafe(header + length)
   frame[0] = FINAL_TEXT
   if (header === 2) frame[1] = length
   else if (header === 4) {
-    frame[1] = TWO_BYTES
+    frame[1] = TWO_BYTE_MARKER
     frame.writeUInt16BE(length, 2)
   } else {
-    frame[1] = TWO_BYTES + 1
+    frame[1] = EIGHT_BYTE_MARKER
     frame.writeUInt32BE(Math.floor(length / 2 ** 32), 2)
     frame.writeUInt32BE(length % 2 ** 32, 6)
   }

@@ -6,7 +6,7 @@ interface NodeView {
   version: number | null
   /** By connection id. */
   connections: Map<string, LiveConnection>
-  /** The parts of a full list that have arrived so far, and the number of parts. */
+  /** The connections of a full list that have arrived so far, and the number of parts in which they arrived. */
   incoming: LiveConnection[]
   incomingParts: number
   /** Number of `watch` queries to the node since its last notice. */
@@ -86,9 +86,9 @@ export class WatchedUser {
     view.incomingParts++
     for (const change of changes) if ('joined' in change) view.incoming.push(change.joined)
     if (part < parts - 1) return
-    const all = view.incoming
+    const connections = view.incoming
     view.incoming = []
-    this.replace(nodeId, all, version)
+    this.replace(nodeId, connections, version)
   }
 
   /** Replaces all connections of a node; without `version` by those recorded in the database. */
@@ -100,7 +100,7 @@ export class WatchedUser {
     for (const connection of connections) this.#join(view, connection)
   }
 
-  /** Removes a node that is gone, and its connections. */
+  /** Removes a node and its connections. */
   drop(nodeId: string, reason = 'node_lost'): void {
     const view = this.#nodes.get(nodeId)
     for (const id of [...(view?.connections.keys() ?? [])]) this.#leave(view!, id, reason)

@@ -28,7 +28,7 @@ const MAX_UNSENT_BYTES = 256 * 1024
 const RETRY_MS = 20
 /** Maximum number of changes that wait behind a list; a watcher with more reads too slowly. */
 const MAX_LATER_CHANGES = 1000
-/** Bytes of a `presence` frame besides its connections. */
+/** Maximum bytes of a `presence` frame besides its connections. */
 const FRAME_HEAD_BYTES = 64
 
 interface Watch {
@@ -69,7 +69,7 @@ export interface WatchesDeps {
 
 /** Connections of this node that watch which connections their owner has on all nodes. */
 export interface Watches {
-  /** Handles `watch`: sends all connections, then each change. Repeated, it sends all of them again. */
+  /** Handles `watch`: sends all connections, then each change. A repeated `watch` sends all of them again. */
   watch(watcher: AgentConnection, id?: string): void
   unwatch(watcher: AgentConnection): void
   /** Called for every connection that is closed or breaks. */
@@ -89,7 +89,7 @@ export function createWatches(deps: WatchesDeps): Watches {
   const { clock, log, nodeId, presence, locations, ownerLimits, notify } = deps
   /** By the id of the watched user. */
   const watches = new Map<string, Watch>()
-  /** The `watch` frames that each connection has left (`WATCH_ALLOWANCE`). */
+  /** The remaining `watch` frames of each connection (`WATCH_ALLOWANCE`). */
   const buckets = new WeakMap<AgentConnection, Bucket>()
 
   return {
@@ -255,11 +255,11 @@ export function createWatches(deps: WatchesDeps): Watches {
 
   function sendChange(watch: Watch, frame: ServerFrame): void {
     const text = JSON.stringify(frame)
-    const encoded = textFrame(text)
+    const encodedFrame = textFrame(text)
     for (const watcher of [...watch.watchers.keys()]) {
       if (!mayWatch(watch, watcher)) continue
       const catchUp = watch.catchingUp.get(watcher)
-      if (!catchUp) watcher.writeFrame(encoded)
+      if (!catchUp) watcher.writeFrame(encodedFrame)
       else if (catchUp.list && catchUp.changes.push(text) > MAX_LATER_CHANGES) watcher.close(SLOW_CONSUMER)
     }
     ownerLimits.chargeDeliveries(watch.userId, watch.watchers.size, text.length, clock.now())
@@ -295,7 +295,7 @@ export function* presenceFrames(connections: readonly LiveConnection[]): Generat
   yield `{"type":"presence","connections":[${texts.join(',')}]}`
 }
 
-/** The form of a connection in frames, which is that in `GET /v1/agents`. */
+/** A connection as it appears in frames and in `GET /v1/agents`. */
 export function toObject(connection: LiveConnection): AgentConnectionObject {
   return {
     connection_id: connection.connectionId,

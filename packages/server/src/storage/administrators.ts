@@ -23,14 +23,14 @@ export function createAdministratorStore({ db }: Statements): AdministratorStore
       await db.deleteFrom('listed_administrators').where('address_hash', '=', addressHash).execute()
     },
     async claim(addressHash, userId, at) {
-      const claimed = await db
+      const claimedRow = await db
         .updateTable('listed_administrators')
         .set({ claimed_at: at, user_id: userId })
         .where('address_hash', '=', addressHash)
         .where('claimed_at', 'is', null)
         .returning('address_hash')
         .executeTakeFirst()
-      return claimed !== undefined
+      return claimedRow !== undefined
     },
   }
 }

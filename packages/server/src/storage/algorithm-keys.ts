@@ -19,13 +19,13 @@ export async function listOtherAlgorithms(db: Db, now: Instant): Promise<Signing
 
 export async function insertFirstOfAlgorithm(tx: Db, key: AlgorithmKey): Promise<boolean> {
   if ((await lastSequence(tx, key.alg)) !== 0) return false
-  const inserted = await tx
+  const insertedRow = await tx
     .insertInto('algorithm_keys')
     .values(toRow(key, 1))
     .onConflict(conflict => conflict.columns(['alg', 'sequence']).doNothing())
     .returning('id')
     .executeTakeFirst()
-  return inserted !== undefined
+  return insertedRow !== undefined
 }
 
 export async function insertNextOfAlgorithm(

@@ -109,8 +109,8 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       if (owners.length === 0) return 0
       const ids = owners.map(({ id }) => id)
       const keyIds = db.selectFrom('api_keys').select('id').where('user_id', 'in', ids).limit(batch)
-      const removed = await remove(db, db.deleteFrom('api_keys').where('id', 'in', keyIds))
-      // The statement itself checks that no key is left, since another node may be deleting the same keys concurrently.
+      const removedCount = await remove(db, db.deleteFrom('api_keys').where('id', 'in', keyIds))
+      // The update itself checks that no key is left, since another node may be deleting the same keys concurrently.
       await db
         .updateTable('users')
         .set({ keys_pruned: 1 })
@@ -121,7 +121,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
           ),
         )
         .execute()
-      return removed
+      return removedCount
     },
     async hasImported() {
       const importedKey = db.selectFrom('api_keys').select('id').where('imported', '=', 1).limit(1)

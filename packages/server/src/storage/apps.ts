@@ -41,7 +41,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
         covers_from: app.coversFrom,
         removed_at: null,
       }
-      const inserted = await db
+      const insertedRow = await db
         .insertInto('apps')
         .values({ ...row, id: app.id, first_party: app.firstParty ? 1 : 0 })
         .onConflict(conflict =>
@@ -49,7 +49,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
         )
         .returning('id')
         .executeTakeFirst()
-      return inserted !== undefined
+      return insertedRow !== undefined
     },
     async lock(id) {
       return toApp(
@@ -66,15 +66,15 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
       await db.updateTable('apps').set(toSettingColumns(app)).where('id', '=', app.id).execute()
     },
     async remove(id, at) {
-      const removed = await db
+      const removedRow = await db
         .updateTable('apps')
         .set({ audience: null, removed_at: at })
         .where('id', '=', id)
         .where('removed_at', 'is', null)
         .returning('id')
         .executeTakeFirst()
-      if (removed) await db.deleteFrom('app_secrets').where('app_id', '=', id).execute()
-      return removed !== undefined
+      if (removedRow) await db.deleteFrom('app_secrets').where('app_id', '=', id).execute()
+      return removedRow !== undefined
     },
     async removedAt(id) {
       const row = await db.selectFrom('apps').select('removed_at').where('id', '=', id).executeTakeFirst()

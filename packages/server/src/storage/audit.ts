@@ -134,9 +134,9 @@ type SequenceRange = { limit: number; before?: number | null; after?: number }
  */
 async function findMatching(db: Db, filter: AuditFilter, range: SequenceRange): Promise<AuditEventRow[]> {
   const { subject } = filter
-  if (subject === undefined) return rowsWhere(db, filter, range)
+  if (subject === undefined) return selectRows(db, filter, range)
   const rowsOfColumns = await Promise.all(
-    (['subject_id', 'user_id'] as const).map(column => rowsWhere(db, filter, range, [column, subject])),
+    (['subject_id', 'user_id'] as const).map(column => selectRows(db, filter, range, [column, subject])),
   )
   const bySequence = new Map(rowsOfColumns.flat().map(row => [row.sequence, row]))
   const isForward = range.after !== undefined
@@ -146,7 +146,7 @@ async function findMatching(db: Db, filter: AuditFilter, range: SequenceRange): 
   return rows.slice(0, range.limit)
 }
 
-function rowsWhere(
+function selectRows(
   db: Db,
   { actor, type, from, to }: AuditFilter,
   { limit, before = null, after }: SequenceRange,
@@ -158,8 +158,8 @@ function rowsWhere(
   if (type !== undefined) query = query.where('type', '=', type)
   // Instants are converted to sequence numbers, since the index of each condition contains the sequence, but not the
   // time.
-  if (from !== undefined) query = query.where('sequence', '>=', firstSince(db, from))
-  if (to !== undefined) query = query.where('sequence', '<', firstSince(db, to))
+  if (from !== undefined) query = query.where('sequence', '>=', firstSequenceSince(db, from))
+  if (to !== undefined) query = query.where('sequence', '<', firstSequenceSince(db, to))
   if (before !== null) query = query.where('sequence', '<', before)
   if (after !== undefined) query = query.where('sequence', '>', after)
   return query
@@ -169,7 +169,7 @@ function rowsWhere(
 }
 
 /** The sequence of the first row at or after the instant; if there is none, one that is above all rows. */
-function firstSince(db: Db, at: number) {
+function firstSequenceSince(db: Db, at: number) {
   const firstRow = db
     .selectFrom('audit_events')
     .select('sequence')

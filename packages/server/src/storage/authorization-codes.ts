@@ -6,13 +6,13 @@ import { countOf, type Statements, toList } from './statements.ts'
 export function createAuthorizationCodeStore({ db }: Statements): AuthorizationCodeStore {
   return {
     async insert(code) {
-      const inserted = await db
+      const insertedRow = await db
         .insertInto('authorization_codes')
         .values(toRow(code))
         .onConflict(conflict => conflict.column('pushed_id').doNothing())
         .returning('code_hash')
         .executeTakeFirst()
-      return inserted !== undefined
+      return insertedRow !== undefined
     },
     async find(codeHash) {
       return toCode(

@@ -27,8 +27,8 @@ const EXCLUDED_TABLES = new Set([
   'device_authorizations',
 ])
 /** Tables that are written first, since foreign keys refer to them. */
-const WRITTEN_FIRST = ['users', 'apps']
-/** Bind variables per statement; SQLite's limit is 32766. */
+const TABLES_WRITTEN_FIRST = ['users', 'apps']
+/** Maximum number of bind variables in one statement; SQLite's limit is 32766. */
 const MAX_VARIABLES = 20_000
 
 export function createBackupStore(engine: Engine): BackupStore {
@@ -40,13 +40,13 @@ export function createBackupStore(engine: Engine): BackupStore {
       return rows.map(row => row.name)
     },
     async sealedPepper() {
-      const pepper = db.selectFrom('instance').select('value').where('name', '=', 'address-pepper')
-      return (await pepper.executeTakeFirst())?.value ?? null
+      const query = db.selectFrom('instance').select('value').where('name', '=', 'address-pepper')
+      return (await query.executeTakeFirst())?.value ?? null
     },
     async read(work) {
       const tables = await tablesOf(db)
       const at = await engine.readClock()
-      return engine.snapshot(read => work(rowsOf(read, tables), at))
+      return engine.snapshot(read => work(readRows(read, tables), at))
     },
     async isEmpty() {
       return !(await db.selectFrom('users').select('id').limit(1).executeTakeFirst())
@@ -64,11 +64,13 @@ export function createBackupStore(engine: Engine): BackupStore {
 
 async function tablesOf(db: Db): Promise<string[]> {
   const names = (await db.introspection.getTables()).map(table => table.name)
-  const otherTables = names.filter(name => !EXCLUDED_TABLES.has(name) && !WRITTEN_FIRST.includes(name)).sort()
-  return [...WRITTEN_FIRST, ...otherTables]
+  const otherTables = names
+    .filter(name => !EXCLUDED_TABLES.has(name) && !TABLES_WRITTEN_FIRST.includes(name))
+    .sort()
+  return [...TABLES_WRITTEN_FIRST, ...otherTables]
 }
 
-async function* rowsOf(
+async function* readRows(
   read: ReadInBatches,
   tables: readonly string[],
 ): AsyncGenerator<{ table: string; row: Row }> {
@@ -133,12 +135,12 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
       return { sessions: Number(sessions.numUpdatedRows), links: Number(links.numUpdatedRows) }
     },
     async revokeAllKeys(now) {
-      const revoked = await db
+      const result = await db
         .updateTable('api_keys')
         .set({ revoked_at: now })
         .where('revoked_at', 'is', null)
         .executeTakeFirst()
-      return Number(revoked.numUpdatedRows)
+      return Number(result.numUpdatedRows)
     },
     async postponeDeletions(until) {
       await db

@@ -62,22 +62,22 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
       return toSlice(rows.map(toEntry), page.limit, entry => ({ at: entry.createdAt, id: entry.id }))
     },
     async claimTrialCredit(addressHash, userId, at) {
-      const claimed = await db
+      const claimedRow = await db
         .insertInto('trial_credits')
         .values({ address_hash: addressHash, user_id: userId, claimed_at: at })
         .onConflict(conflict => conflict.column('address_hash').doNothing())
         .returning('address_hash')
         .executeTakeFirst()
-      return claimed !== undefined
+      return claimedRow !== undefined
     },
     async insertSubscription({ userId, plan, status, startedAt }) {
-      const inserted = await db
+      const insertedRow = await db
         .insertInto('subscriptions')
         .values({ user_id: userId, plan, status, started_at: startedAt })
         .onConflict(conflict => conflict.column('user_id').doNothing())
         .returning('user_id')
         .executeTakeFirst()
-      return inserted !== undefined
+      return insertedRow !== undefined
     },
     async subscription(userId) {
       const row = await db

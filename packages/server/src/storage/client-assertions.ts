@@ -4,13 +4,13 @@ import { countOf, type Statements } from './statements.ts'
 export function createClientAssertionStore({ db }: Statements): ClientAssertionStore {
   return {
     async use(appId, jtiHash, expiresAt) {
-      const inserted = await db
+      const insertedRow = await db
         .insertInto('client_assertions')
         .values({ app_id: appId, jti_hash: jtiHash, expires_at: expiresAt })
         .onConflict(conflict => conflict.columns(['app_id', 'jti_hash']).doNothing())
         .returning('app_id')
         .executeTakeFirst()
-      return inserted !== undefined
+      return insertedRow !== undefined
     },
     async prune(expiredBefore, batch) {
       const expiredHashes = db

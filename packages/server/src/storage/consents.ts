@@ -2,7 +2,7 @@ import type { Consent } from '../consents/consent.ts'
 import type { ConsentChanges, ConsentStore } from '../consents/consent-store.ts'
 import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
-import { before } from './paging.ts'
+import { isOlderThan } from './paging.ts'
 import type { ConsentRow } from './schema.ts'
 import { type Statements, toList } from './statements.ts'
 
@@ -22,7 +22,7 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
         .select('apps.name')
         .where('revoked_at', 'is', null)
         .$if(page.after !== null, query =>
-          query.where(before('consents.granted_at', page.after!, 'consents.id')),
+          query.where(isOlderThan('consents.granted_at', page.after!, 'consents.id')),
         )
         .orderBy('consents.granted_at', 'desc')
         .orderBy('consents.id', 'desc')

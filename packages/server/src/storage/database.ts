@@ -55,7 +55,7 @@ export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'se
   hubMaxConnections?: number
 }
 
-/** The stores, whose changes record no facts. */
+/** The stores without the wrapping of `withFacts`, so that their changes record no facts. */
 type RowStores = Omit<RowTransaction, 'publish'>
 
 export interface DatabaseStorage extends Storage {
@@ -80,11 +80,11 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     await engine.close()
     throw engine.toStartError(error)
   }
-  return storageOn(engine, config)
+  return createStorageOn(engine, config)
 }
 
 /** Creates the storage on an open engine, whose schema must be up to date. */
-export function storageOn(
+export function createStorageOn(
   engine: Engine,
   { hubMaxConnections, lowBalance }: Pick<StorageConfig, 'hubMaxConnections' | 'lowBalance'>,
 ): DatabaseStorage {

@@ -6,13 +6,13 @@ import { countOf, type Statements, toList } from './statements.ts'
 export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthorizationStore {
   return {
     async insert(authorization) {
-      const inserted = await db
+      const insertedRow = await db
         .insertInto('device_authorizations')
         .values(toRow(authorization))
         .onConflict(conflict => conflict.doNothing())
         .returning('id')
         .executeTakeFirst()
-      return inserted !== undefined
+      return insertedRow !== undefined
     },
     find: id => findBy('id', id),
     findByDeviceCode: hash => findBy('device_code_hash', hash),

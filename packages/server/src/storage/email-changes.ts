@@ -35,8 +35,8 @@ export function createEmailChangeStore({ db }: Statements): EmailChangeStore {
       )
     },
     async remove(userId) {
-      const removed = await db.deleteFrom('email_changes').where('user_id', '=', userId).executeTakeFirst()
-      return countOf(removed) > 0
+      const result = await db.deleteFrom('email_changes').where('user_id', '=', userId).executeTakeFirst()
+      return countOf(result) > 0
     },
     async prune(before, batch) {
       const expiredUserIds = db

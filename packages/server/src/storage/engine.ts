@@ -30,7 +30,7 @@ export interface LookUp {
    * once, and the next version may add columns while this one runs.
    */
   select(engine: Pick<Engine, 'indexedBy'>): string
-  /** Qualified if the statement joins: `k.id`. */
+  /** The name of the column, qualified if the statement joins tables (`k.id`). */
   column: string
 }
 

@@ -10,7 +10,7 @@ import { SeenCounters } from './seen-counters.ts'
  * Each start of a process has a random sender id, from which its key is derived, so that the counter never repeats as
  * a nonce. The channel's name and all fields before the encrypted ones are authenticated too.
  */
-const VERSION = 1
+const FORMAT_VERSION = 1
 const SENDER_BYTES = 16
 const COUNTER_BYTES = 6
 const SENDER_OFFSET = 1 + SECRET_ID_BYTES
@@ -87,7 +87,7 @@ export function createEventSeal(deps: {
   const ownId = randomBytes(SENDER_BYTES)
   const ownKey = secrets.deriveKey('event', ownId)!
   const header = Buffer.alloc(HEADER_BYTES)
-  header[0] = VERSION
+  header[0] = FORMAT_VERSION
   header.write(secrets.fingerprint, 1, 'hex')
   ownId.copy(header, SENDER_OFFSET)
   /** Senders of authentic events, by the fingerprint of their secret and their id. */
@@ -131,13 +131,13 @@ export function createEventSeal(deps: {
   }
 
   function open(sealed: Buffer): OpenResult {
-    if (sealed.length < OVERHEAD_BYTES || sealed.length > maxPartBytes || sealed[0] !== VERSION)
+    if (sealed.length < OVERHEAD_BYTES || sealed.length > maxPartBytes || sealed[0] !== FORMAT_VERSION)
       return { rejected: 'malformed' }
     const senderName = sealed.toString('latin1', 1, COUNTER_OFFSET)
     const knownSender = senders.get(senderName)
     const eventCounter = sealed.readUIntBE(COUNTER_OFFSET, COUNTER_BYTES)
     if (knownSender && !knownSender.seen.isNew(eventCounter)) return { rejected: 'replayed' }
-    const key = knownSender?.key ?? keyOf(sealed)
+    const key = knownSender?.key ?? deriveSenderKey(sealed)
     if (!key) return { rejected: 'unknown_secret' }
     const plaintext = decrypt(key, sealed)
     if (!plaintext) return { rejected: 'not_authentic' }
@@ -153,7 +153,7 @@ export function createEventSeal(deps: {
    * Derives the key of an unknown sender. It is cached only once an event of the sender was authenticated, so that
    * forged events use no memory.
    */
-  function keyOf(sealed: Buffer): Buffer | null {
+  function deriveSenderKey(sealed: Buffer): Buffer | null {
     return secrets.deriveKey(
       'event',
       sealed.subarray(SENDER_OFFSET, COUNTER_OFFSET),

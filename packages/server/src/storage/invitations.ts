@@ -39,7 +39,7 @@ export function createInvitationStore({
     },
     insert: invitation =>
       atomically(async tx => {
-        const replaced = await tx
+        const replacedRows = await tx
           .updateTable('invitations')
           .set({ revoked_at: invitation.createdAt })
           .where('email', '=', invitation.email)
@@ -48,7 +48,7 @@ export function createInvitationStore({
           .returning('id')
           .execute()
         await tx.insertInto('invitations').values(toRow(invitation)).execute()
-        return replaced.map(({ id }) => id)
+        return replacedRows.map(({ id }) => id)
       }),
     async accept(email, userId, at) {
       const row = await db

@@ -84,10 +84,7 @@ async function applyUser(db: Db, entry: EntryOf<'user'>): Promise<boolean> {
   return true
 }
 
-/**
- * Replaces the app's secrets with those of the journal's last entry, and removes the app if it was removed since the
- * backup.
- */
+/** Replaces the app's secrets with those of the entry, and removes the app if it was removed since the backup. */
 async function applyAppSecrets(
   db: Db,
   { id, secrets, removed_at }: EntryOf<'app_secrets'>,
@@ -170,11 +167,11 @@ async function applyConsent(db: Db, entry: EntryOf<'consent'>): Promise<boolean>
   return true
 }
 
-/** Sets the policies of the last entry, whether they allow more or less than those of the backup. */
+/** Sets the policies of the entry if they are newer than those of the backup, whether they allow more or less. */
 async function applyPolicies(db: Db, { policies, changed_at }: EntryOf<'policies'>): Promise<boolean> {
   const store = createPolicyStore({ db })
-  const stored = await store.lock()
-  if (stored.changedAt < changed_at) await store.set(policies, changed_at)
+  const storedPolicies = await store.lock()
+  if (storedPolicies.changedAt < changed_at) await store.set(policies, changed_at)
   return true
 }
 

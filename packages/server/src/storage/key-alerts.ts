@@ -15,13 +15,13 @@ const SEEN_AT_RESOLUTION = DAY
 export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertStore {
   return {
     async claim(lineageId, kind, period, at) {
-      const claimed = await db
+      const claimedRow = await db
         .insertInto('key_alerts')
         .values({ lineage_id: lineageId, kind, period, at })
         .onConflict(conflict => conflict.columns(['lineage_id', 'kind', 'period']).doNothing())
         .returning('kind')
         .executeTakeFirst()
-      return claimed !== undefined
+      return claimedRow !== undefined
     },
     async listExpired(since, now, batch) {
       const rows = await db
@@ -69,7 +69,10 @@ export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertSto
   }
 }
 
-/** Stores the networks of these uses. Returns the uses of keys that were used before, but only from other networks. */
+/**
+ * Stores the networks of these uses. Returns the uses from a network that is new for their key, except from its first
+ * network.
+ */
 async function storeUses<Use extends NetworkUse>(tx: Db, uses: readonly Use[]): Promise<Use[]> {
   const networksByLineage = await readNetworks(tx, uses)
   const newUses: Use[] = []
@@ -96,9 +99,12 @@ async function readNetworks(tx: Db, uses: readonly NetworkUse[]): Promise<Map<st
   return networksByLineage
 }
 
-/** Returns false if the network was stored within the last day, even by another node after this node's query. */
+/**
+ * Stores the network, or updates its `seen_at`. Returns false if that was done within the last day, even by another
+ * node after this node's query.
+ */
 async function storeNetwork(tx: Db, { lineageId, network, at }: NetworkUse): Promise<boolean> {
-  const stored = await tx
+  const storedRow = await tx
     .insertInto('key_networks')
     .values({ lineage_id: lineageId, network, seen_at: at })
     .onConflict(conflict =>
@@ -109,5 +115,5 @@ async function storeNetwork(tx: Db, { lineageId, network, at }: NetworkUse): Pro
     )
     .returning('seen_at')
     .executeTakeFirst()
-  return stored !== undefined
+  return storedRow !== undefined
 }

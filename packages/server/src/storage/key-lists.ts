@@ -3,7 +3,7 @@ import type { ApiKeyStatus } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 import type { PageRequest } from '../paging.ts'
 import type { Db } from './engine.ts'
-import { before } from './paging.ts'
+import { isOlderThan } from './paging.ts'
 import type { ApiKeyRow } from './schema.ts'
 
 /** Reads one page of an owner's keys, newest first, and one row more if there is another page. */
@@ -26,7 +26,7 @@ export async function listKeysByExternalId(
   now: Instant,
   { limit, after }: PageRequest,
 ): Promise<ApiKeyRow[]> {
-  const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
+  const isAfterPosition = after ? sql`and ${isOlderThan('created_at', after)}` : sql``
   const query = selectKeys(sql`user_id = ${userId} and external_id = ${externalId}
     and ${hasStatus(status, now)} ${isAfterPosition} order by created_at desc, id desc limit ${limit + 1}`)
   return (await query.execute(db)).rows
@@ -79,7 +79,7 @@ const hasExpiry = (userId: string) =>
  * expired keys. `+ 0` keeps the planner from reading in the order of an index that would scan expired keys.
  */
 function pageOf(userId: string, status: ApiKeyStatus | null, now: Instant, { limit, after }: PageRequest) {
-  const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
+  const isAfterPosition = after ? sql`and ${isOlderThan('created_at', after)}` : sql``
   const orderAndLimit = sql`order by created_at desc, id desc limit ${limit + 1}`
   if (status === null) return selectKeys(sql`user_id = ${userId} ${isAfterPosition} ${orderAndLimit}`)
   if (status === 'revoked')
@@ -111,7 +111,7 @@ async function newestActivePage(
   now: Instant,
   { limit, after }: PageRequest,
 ): Promise<ApiKeyRow[] | null> {
-  const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
+  const isAfterPosition = after ? sql`and ${isOlderThan('created_at', after)}` : sql``
   const order = sql`order by created_at desc, id desc`
   const maxRowsRead = PAGES_READ * (limit + 1)
   const withExpiry = sql`${hasExpiry(userId)} ${isAfterPosition} ${order}`

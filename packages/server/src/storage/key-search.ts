@@ -72,7 +72,7 @@ function byCreation(where: RawBuilder<SqlBool>): AccessPath {
   }
 }
 
-/** Checks all conditions of the search, including the one that the index answered. */
+/** Whether the row meets all conditions of the search, including the one that the index answered. */
 function matches(row: ApiKeyRow, search: KeySearch, now: Instant): boolean {
   const { prefixBeginning, externalId, unusedSince, expiresBefore, neverExpires, violating } = search
   const isActive = row.revoked_at === null && (row.expires_at === null || row.expires_at > now)

@@ -13,7 +13,10 @@ import type { SpendPeriod } from '../limits/limit.ts'
 import type { Db } from './engine.ts'
 import type { KeySpendRow } from './schema.ts'
 
-/** An amount to add to a lineage's sums; a negative one reverts an addition of the same transaction. */
+/**
+ * An amount to add to the sums of a lineage (a key and its successors); a negative one reverts an addition of the same
+ * transaction.
+ */
 interface Addition {
   lineageId: string
   amount: MicroDollars

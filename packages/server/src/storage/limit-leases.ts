@@ -15,22 +15,22 @@ export function createLeaseStore({ db }: Pick<Statements, 'db'>): LeaseStore {
       const columns = { state, wanted_at: wantedAt, prunable_at: prunableAt }
       if (!read) {
         // The first version is not 1 but the time, so that a row that was pruned and inserted again has a new version.
-        const inserted = await db
+        const insertedRow = await db
           .insertInto('limit_leases')
           .values({ subject, version: now, ...columns })
           .onConflict(conflict => conflict.doNothing())
           .returning('subject')
           .executeTakeFirst()
-        return inserted !== undefined
+        return insertedRow !== undefined
       }
-      const updated = await db
+      const updatedRow = await db
         .updateTable('limit_leases')
         .set({ version: read.version + 1, ...columns })
         .where('subject', '=', subject)
         .where('version', '=', read.version)
         .returning('subject')
         .executeTakeFirst()
-      return updated !== undefined
+      return updatedRow !== undefined
     },
     async holders(ids) {
       if (ids.length === 0) return new Map()
@@ -73,9 +73,9 @@ export function createLeaseStore({ db }: Pick<Statements, 'db'>): LeaseStore {
         .deleteFrom('limit_leases')
         .where('subject', 'in', prunableSubjects)
         .where('prunable_at', '<', now)
-      const removed = countOf(await leaseDeletion.executeTakeFirst())
+      const removedCount = countOf(await leaseDeletion.executeTakeFirst())
       const holderDeletion = db.deleteFrom('limit_holders').where('until', '<', lapsedBefore)
-      return removed + countOf(await holderDeletion.executeTakeFirst())
+      return removedCount + countOf(await holderDeletion.executeTakeFirst())
     },
   }
 }

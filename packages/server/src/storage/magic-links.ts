@@ -90,10 +90,10 @@ export function createMagicLinkStore({
         .select('id')
         .where('expires_at', '<', linksBefore)
         .limit(batch)
-      const links = countOf(
+      const linkCount = countOf(
         await db.deleteFrom('magic_links').where('id', 'in', prunableIds).executeTakeFirst(),
       )
-      return links + (await atomically(tx => pruneSends(tx, sendsBefore, batch)))
+      return linkCount + (await atomically(tx => pruneSends(tx, sendsBefore, batch)))
     },
   }
 

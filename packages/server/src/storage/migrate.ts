@@ -13,7 +13,8 @@ const RETRY_MS = 200
 /**
  * Applies missing migrations; of nodes that start together, one applies them.
  *
- * @throws CannotStart also if migrations are missing and `autoMigrate` is false
+ * @throws CannotStart if the database belongs to a newer version, or if migrations are missing and `autoMigrate` is
+ * false
  */
 export async function migrate(
   engine: Engine,

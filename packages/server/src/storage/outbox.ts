@@ -26,13 +26,13 @@ const WITHOUT_EXPIRY: DueSelection = { index: '', condition: 'send_before is nul
 export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
   return {
     async insert(message) {
-      const inserted = await db
+      const insertedRow = await db
         .insertInto('messages')
         .values(toRow(message))
         .onConflict(conflict => conflict.column('id').doNothing())
         .returning('id')
         .executeTakeFirst()
-      return inserted !== undefined
+      return insertedRow !== undefined
     },
     async lease(now, leasedUntil, limit, nodeId = null) {
       const lease = { now, leasedUntil, nodeId }
@@ -58,7 +58,7 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
       updateLeased(id, leasedUntil, { next_attempt_at: nextAttemptAt, last_error: error }),
     async releaseAbandoned(nodesSeenSince) {
       const liveNodes = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
-      const released = await db
+      const result = await db
         .updateTable('messages')
         .set({ leased_until: null, leased_by: null })
         .where('state', '=', 'queued')
@@ -66,17 +66,17 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
         .where('leased_by', 'is not', null)
         .where('leased_by', 'not in', liveNodes)
         .executeTakeFirst()
-      return Number(released.numUpdatedRows)
+      return Number(result.numUpdatedRows)
     },
     async releaseUnknown(nodeId, knownIds) {
-      const released = await db
+      const result = await db
         .updateTable('messages')
         .set({ leased_until: null, leased_by: null })
         .where('state', '=', 'queued')
         .where('leased_by', '=', nodeId)
         .$if(knownIds.length > 0, query => query.where('id', 'not in', [...knownIds]))
         .executeTakeFirst()
-      return Number(released.numUpdatedRows)
+      return Number(result.numUpdatedRows)
     },
     async nextDue() {
       const row = await db

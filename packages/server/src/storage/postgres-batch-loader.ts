@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { isStatementNameConflict, toStorageError } from './postgres-errors.ts'
 
-/** Keys per query. */
+/** Maximum number of keys per query. */
 const MAX_KEYS = 500
 
 /** A look-up that waits for its batch. */
@@ -35,7 +35,7 @@ export function createBatchLoader(
   // The name is derived from the text, since a pooler may lend a connection on which another version of this service
   // has prepared its statements: a name must not refer to a different statement there.
   const name = `look_up_${hash('sha256', text).slice(0, 32)}`
-  let pending: PendingLookUp[] = []
+  let pendingLookUps: PendingLookUp[] = []
 
   async function load(batch: PendingLookUp[]): Promise<void> {
     try {
@@ -60,8 +60,8 @@ export function createBatchLoader(
   }
 
   function flush(): void {
-    const lookUps = pending
-    pending = []
+    const lookUps = pendingLookUps
+    pendingLookUps = []
     for (let start = 0; start < lookUps.length; start += MAX_KEYS) {
       void load(lookUps.slice(start, start + MAX_KEYS))
     }
@@ -69,7 +69,7 @@ export function createBatchLoader(
 
   return key =>
     new Promise((resolve, reject) => {
-      if (pending.length === 0) setImmediate(flush)
-      pending.push({ key, resolve, reject })
+      if (pendingLookUps.length === 0) setImmediate(flush)
+      pendingLookUps.push({ key, resolve, reject })
     })
 }

@@ -34,7 +34,7 @@ export function connectionOptions(url: string): pg.ClientConfig {
     statement_timeout: STATEMENT_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    // The client's timeout, for a database that is too stuck to apply its own.
+    // The client's own timeout, for a database that is too overloaded to apply the timeouts above.
     query_timeout: STATEMENT_TIMEOUT_MS + 1000,
     // Set for these connections, not for all users of the library. The service's 64-bit integers are instants, counts
     // and micro-dollars, which are exact as doubles.
@@ -52,7 +52,7 @@ function connectTimeoutMs(url: string): number {
 
 /** @param poolSize maximum number of connections */
 export function createConnections(pool: pg.Pool, poolSize: number): Connections {
-  const writers = createWriteSemaphore({
+  const writeSemaphore = createWriteSemaphore({
     permits: Math.max(1, Math.floor(poolSize * WRITERS_SHARE)),
     maxWaiting: MAX_WAITING,
     timeoutMs: pool.options.connectionTimeoutMillis ?? CONNECT_TIMEOUT_MS,
@@ -60,18 +60,18 @@ export function createConnections(pool: pg.Pool, poolSize: number): Connections 
   return {
     async acquire(purpose) {
       if (purpose === 'read') return connect()
-      await writers.acquire()
+      await writeSemaphore.acquire()
       try {
         const { client, release } = await connect()
         return {
           client,
           release(broken) {
             release(broken)
-            writers.release()
+            writeSemaphore.release()
           },
         }
       } catch (error) {
-        writers.release()
+        writeSemaphore.release()
         throw error
       }
     },

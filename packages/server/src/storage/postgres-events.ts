@@ -10,7 +10,10 @@ import { connectionOptions } from './postgres-connections.ts'
 import { describeError } from './postgres-errors.ts'
 import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 
-/** A notification of PostgreSQL has less than 8000 bytes of text; base64url encodes three bytes as four characters. */
+/**
+ * PostgreSQL limits the text of a notification to less than 8000 bytes; base64url encodes three bytes as four
+ * characters.
+ */
 const MAX_PART_BYTES = 5_990
 /** Interval of test events. */
 const TEST_INTERVAL_MS = 5000
@@ -55,8 +58,8 @@ export function createPostgresEvents(
   let client: pg.Client | null = null
   let ownChannel: string | null = null
   let receivesUnsealed = false
-  let stopped = false
-  let failures = 0
+  let isStopped = false
+  let failureCount = 0
   let timer: NodeJS.Timeout | undefined
   let expectedTestId: string | null = null
   let sentAt = 0
@@ -81,7 +84,7 @@ export function createPostgresEvents(
       if (url) await Promise.all([connect(url), time.synchronize()])
     },
     async stop() {
-      stopped = true
+      isStopped = true
       clearTimeout(timer)
       receiver.stop()
       const openClient = client
@@ -119,9 +122,9 @@ export function createPostgresEvents(
       newClient.end().catch(() => {})
       throw isUnknownStatement(error) ? new CannotStart(NO_LISTEN) : error
     }
-    if (stopped) return void newClient.end().catch(() => {})
+    if (isStopped) return void newClient.end().catch(() => {})
     client = newClient
-    failures = 0
+    failureCount = 0
     expectedTestId = null
     schedule(sendTestEvent, TEST_INTERVAL_MS)
   }
@@ -171,7 +174,7 @@ export function createPostgresEvents(
 
   /** Closes a connection that broke or delivers nothing, and reconnects. */
   function replaceConnection(broken: pg.Client, cause: Error): void {
-    if (stopped || client !== broken) return
+    if (isStopped || client !== broken) return
     client = null
     log.warn({ error: describeError(cause) }, 'events do not arrive; reconnecting')
     broken.end().catch(() => {})
@@ -184,13 +187,13 @@ export function createPostgresEvents(
       deliver({ type: 'events.gap' })
       log.info({}, 'events arrive again')
     } catch {
-      failures++
-      schedule(reconnect, Math.min(MAX_BACKOFF_MS, 100 * 2 ** failures) * (0.5 + Math.random() / 2))
+      failureCount++
+      schedule(reconnect, Math.min(MAX_BACKOFF_MS, 100 * 2 ** failureCount) * (0.5 + Math.random() / 2))
     }
   }
 
   function schedule(step: () => Promise<void>, ms: number): void {
-    if (stopped) return
+    if (isStopped) return
     clearTimeout(timer)
     timer = setTimeout(() => void step(), ms)
   }

@@ -5,14 +5,14 @@ import { toStorageError } from './postgres-errors.ts'
 
 const ROWS_PER_BATCH = 1000
 
-export async function snapshotOf<Outcome>(
+export async function readSnapshot<Outcome>(
   connections: Connections,
   work: (read: ReadInBatches) => Promise<Outcome>,
 ): Promise<Outcome> {
   const { client, release } = await connections.acquire('read')
   try {
     await client.query('begin isolation level repeatable read read only')
-    const outcome = await work(sql => batches(client, sql))
+    const outcome = await work(sql => readBatches(client, sql))
     await client.query('commit')
     release()
     return outcome
@@ -22,7 +22,7 @@ export async function snapshotOf<Outcome>(
   }
 }
 
-async function* batches(client: pg.PoolClient, sql: string): AsyncIterable<Record<string, unknown>[]> {
+async function* readBatches(client: pg.PoolClient, sql: string): AsyncIterable<Record<string, unknown>[]> {
   await client.query(`declare reading no scroll cursor for ${sql}`)
   for (;;) {
     const { rows } = await client.query(`fetch ${ROWS_PER_BATCH} from reading`)

@@ -14,7 +14,7 @@ import {
   toStartError,
   toStorageError,
 } from './postgres-errors.ts'
-import { snapshotOf } from './postgres-snapshot.ts'
+import { readSnapshot } from './postgres-snapshot.ts'
 import { createTransactions } from './postgres-transactions.ts'
 
 const POOL_SIZE = 20
@@ -82,7 +82,7 @@ export async function openPostgres(
     },
     binaryCollation: 'collate "C"',
     indexedBy,
-    snapshot: work => snapshotOf(connections, work),
+    snapshot: work => readSnapshot(connections, work),
     appendOnly: (table, mayDelete) => [
       `create function ${table}_refuse() returns trigger language plpgsql as $$ begin
         ${mayDelete ? `if tg_op = 'DELETE' and (${mayDelete}) then return old; end if;` : ''}
@@ -159,8 +159,8 @@ export async function withRetries<Outcome>(isRead: boolean, work: () => Promise<
 }
 
 /**
- * Rejects a connection to a standby, which the database's name may resolve to during a failover: a standby's rows may
- * be stale, so that a revoked key would still work.
+ * Rejects a connection to a standby, which the database's host name may resolve to during a failover: a standby's rows
+ * may be stale, so that a revoked key would still work.
  */
 async function refuseStandby(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query('select pg_is_in_recovery() as standby')

@@ -107,7 +107,7 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
     },
     async prune(notSeenSince, batch) {
       const staleNodes = db.selectFrom('nodes').select('id').where('seen_at', '<', notSeenSince).limit(batch)
-      const nodes = countOf(
+      const nodeCount = countOf(
         await db
           .deleteFrom('nodes')
           .where('id', 'in', staleNodes)
@@ -129,7 +129,7 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
         .select(['user_id', 'node_id'])
         .where('node_id', 'not in', db.selectFrom('nodes').select('id'))
         .limit(batch)
-      const locations = countOf(
+      const locationCount = countOf(
         await db
           .deleteFrom('user_nodes')
           .where(({ eb, refTuple }) =>
@@ -137,7 +137,7 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
           )
           .executeTakeFirst(),
       )
-      return { removed: nodes + connections.length + locations, left: connections.map(toPresence) }
+      return { removed: nodeCount + connections.length + locationCount, left: connections.map(toPresence) }
     },
   }
 }
@@ -147,13 +147,13 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
  * another key, or moved here from another node.
  */
 async function insertOrUpdate(tx: Db, rows: readonly PresenceRow[]): Promise<PresenceRow[]> {
-  const inserted = await tx
+  const insertedRows = await tx
     .insertInto('connections')
     .values(rows.map(toRow))
     .onConflict(conflict => conflict.column('id').doNothing())
     .returning('id')
     .execute()
-  const ids = new Set(inserted.map(({ id }) => id))
+  const ids = new Set(insertedRows.map(({ id }) => id))
   for (const row of rows) {
     if (ids.has(row.connectionId)) continue
     const { id, connected_at, ...changes } = toRow(row)

@@ -156,7 +156,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     hasListened = true
   }
 
-  /** Notes that no events arrive, until a test event does. */
+  /** Records an outage of events, which lasts until a test event arrives. */
   function noteOutage(cause: Error): void {
     if (listening) log.warn({ error: cause.message }, 'events do not arrive; reconnecting')
     listening = false

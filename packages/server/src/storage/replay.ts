@@ -87,13 +87,13 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
       return count
     },
     async removeAppSecretsBesides(appId, hashes, before) {
-      const removed = await db
+      const result = await db
         .deleteFrom('app_secrets')
         .where('app_id', '=', appId)
         .where('created_at', '<', before)
         .$if(hashes.length > 0, query => query.where('secret_hash', 'not in', [...hashes]))
         .executeTakeFirst()
-      return countOf(removed)
+      return countOf(result)
     },
     async withdrawAsOf(userId, appId, at) {
       const row = await db

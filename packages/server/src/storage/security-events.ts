@@ -6,7 +6,7 @@ import type {
   SecurityEventStore,
 } from '../security-events/security-event-store.ts'
 import { filteredSlice, rowsToRead } from './bounded-scan.ts'
-import { before as olderThan } from './paging.ts'
+import { isOlderThan } from './paging.ts'
 import type { SecurityEventRow } from './schema.ts'
 import { countOf, inChunks, type Statements } from './statements.ts'
 
@@ -18,7 +18,7 @@ export function createSecurityEventStore({
     insertMany,
     async list(userId, { limit, after }, { types, keyId } = {}) {
       const isFiltered = types !== undefined && keyId !== undefined
-      const userCondition = sql`user_id = ${userId} ${after ? sql`and ${olderThan('at', after)}` : sql``}`
+      const userCondition = sql`user_id = ${userId} ${after ? sql`and ${isOlderThan('at', after)}` : sql``}`
       const orderAndLimit = sql`order by at desc, id desc limit ${rowsToRead(limit, isFiltered)}`
       const rowsOf = (condition: RawBuilder<unknown>) =>
         sql`select * from security_events where ${userCondition} ${condition} ${orderAndLimit}`

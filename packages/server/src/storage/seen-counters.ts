@@ -2,17 +2,17 @@
  * Maximum distance of a counter from the highest received one. Events arrive out of order, since transactions seal
  * events before they commit.
  */
-const WINDOW = 16_384
+const WINDOW_SIZE = 16_384
 
 /** Replay protection for one sender: a sliding window of received counters, as in RFC 4303 section 3.4.3. */
 export class SeenCounters {
   #highest = -1
-  #bits = new Uint32Array(WINDOW / 32)
+  #bits = new Uint32Array(WINDOW_SIZE / 32)
 
   /** Returns false for a counter that was received already, or is older than the window. */
   isNew(counter: number): boolean {
     if (counter > this.#highest) return true
-    return this.#highest - counter < WINDOW && (this.#bits[this.#word(counter)]! & bitOf(counter)) === 0
+    return this.#highest - counter < WINDOW_SIZE && (this.#bits[this.#word(counter)]! & bitOf(counter)) === 0
   }
 
   add(counter: number): void {
@@ -21,7 +21,7 @@ export class SeenCounters {
   }
 
   #slideTo(counter: number): void {
-    if (counter - this.#highest >= WINDOW) this.#bits.fill(0)
+    if (counter - this.#highest >= WINDOW_SIZE) this.#bits.fill(0)
     else
       for (let each = this.#highest + 1; each <= counter; each++)
         this.#bits[this.#word(each)]! &= ~bitOf(each)
@@ -29,7 +29,7 @@ export class SeenCounters {
   }
 
   #word(counter: number): number {
-    return (counter % WINDOW) >>> 5
+    return (counter % WINDOW_SIZE) >>> 5
   }
 }
 

@@ -21,8 +21,8 @@ export async function sendHistory(
 }
 
 function historyLookUp(limits: readonly number[]): LookUp {
-  const list = limits.join()
-  let lookUp = lookUps.get(list)
+  const key = limits.join()
+  let lookUp = lookUps.get(key)
   if (!lookUp) {
     // The limits are safe to interpolate: they are integers from the settings, validated at startup.
     const timeColumns = [...new Set(limits)].map(
@@ -31,7 +31,7 @@ function historyLookUp(limits: readonly number[]): LookUp {
     )
     const text = `select ${timeColumns.join(', ')}, b.bucket from send_buckets b`
     lookUp = { select: () => text, column: 'b.bucket' }
-    lookUps.set(list, lookUp)
+    lookUps.set(key, lookUp)
   }
   return lookUp
 }
@@ -137,13 +137,13 @@ export async function pruneSends(db: Db, before: Instant, batch: number): Promis
     .where('sent_at', '<', before)
     .limit(batch)
     .execute()
-  let removed = 0
+  let removedCount = 0
   for (const { bucket, number } of oldSends) {
-    const sends = db.deleteFrom('sends').where('bucket', '=', bucket).where('number', '=', number)
-    removed += countOf(await sends.where('sent_at', '<', before).executeTakeFirst())
+    const deletion = db.deleteFrom('sends').where('bucket', '=', bucket).where('number', '=', number)
+    removedCount += countOf(await deletion.where('sent_at', '<', before).executeTakeFirst())
   }
   await pruneBuckets(db, batch)
-  return removed
+  return removedCount
 }
 
 /** Deletes buckets without sends, unless `count` shows that a send was recorded after the query. */

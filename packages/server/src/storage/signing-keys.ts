@@ -52,13 +52,13 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
 async function insertFirst(tx: Db, key: SigningKey): Promise<boolean> {
   if ((await lastSequence(tx)) !== 0) return false
   // Two nodes may both have found no key; the sequence is unique, so one of them inserts nothing.
-  const inserted = await tx
+  const insertedRow = await tx
     .insertInto('signing_keys')
     .values(toRow(key, 1))
     .onConflict(conflict => conflict.column('sequence').doNothing())
     .returning('id')
     .executeTakeFirst()
-  return inserted !== undefined
+  return insertedRow !== undefined
 }
 
 async function insertNext(tx: Db, key: SigningKey, othersRetireAt: number): Promise<void> {

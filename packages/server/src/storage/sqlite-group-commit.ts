@@ -84,13 +84,13 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
     const tx: EngineTransaction = {
       async execute(sql, parameters) {
         if (!isOpen) throw new Error('this transaction has ended')
-        const savepoint = !hasSavepoint
+        const needsSavepoint = !hasSavepoint
         hasSavepoint = true
         batchHasStatements = true
         return writer.request({
           kind: 'run',
           batch,
-          savepoint,
+          savepoint: needsSavepoint,
           sql,
           parameters: toSqliteValues(parameters),
         })

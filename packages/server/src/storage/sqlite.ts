@@ -7,11 +7,11 @@ import type { Connection, Engine, LookUp, Result } from './engine.ts'
 import { createListeners } from './listeners.ts'
 import { toReadError, toStartError } from './sqlite-errors.ts'
 import { createGroupCommit } from './sqlite-group-commit.ts'
-import { snapshotOf } from './sqlite-snapshot.ts'
+import { readSnapshot } from './sqlite-snapshot.ts'
 import { type SqliteValue, toSqliteValues } from './sqlite-values.ts'
 import { startWriter, type Writer } from './sqlite-writer-client.ts'
 
-/** Lets Kysely send statements concurrently, unlike its own SQLite adapter; the writer has its own queue. */
+/** Lets Kysely send statements concurrently, which its SQLite adapter does not do; the writer queues them. */
 class QueueingAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true
@@ -36,11 +36,11 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
   })
   const reader = openReader(file)
   const { subscribe, deliver } = createListeners(log)
-  const group = createGroupCommit(writer, deliver)
+  const groupCommit = createGroupCommit(writer, deliver)
 
   return {
     get commits() {
-      return group.commits
+      return groupCommit.commits
     },
     dialect: {
       createAdapter: () => new QueueingAdapter(),
@@ -50,7 +50,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     connection: {
       async execute(sql, parameters) {
         if (isRead(sql)) return reader.execute(sql, parameters)
-        return group.transaction(tx => tx.execute(sql, parameters))
+        return groupCommit.transaction(tx => tx.execute(sql, parameters))
       },
     },
     events: {
@@ -63,7 +63,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     pollInterval: POLL_INTERVAL_MS,
     failure: writer.failure,
     // `readBack` is not needed: the outcome of a COMMIT is known unless the process ends.
-    transaction: work => group.transaction(work),
+    transaction: work => groupCommit.transaction(work),
     // No mutex: transactions are serialized anyway and share commits.
     runExclusive: (_rows, work) => work(),
     async lookUp(definition, key) {
@@ -71,13 +71,13 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     },
     binaryCollation: 'collate binary',
     indexedBy,
-    snapshot: work => snapshotOf(file, work),
+    snapshot: work => readSnapshot(file, work),
     appendOnly: (table, mayDelete) => {
-      const refuse = `begin select raise(abort, '${table} only grows'); end`
+      const triggerBody = `begin select raise(abort, '${table} only grows'); end`
       const condition = mayDelete ? `when (${mayDelete}) is not true ` : ''
       return [
-        `create trigger ${table}_no_update before update on ${table} ${refuse}`,
-        `create trigger ${table}_no_delete before delete on ${table} ${condition}${refuse}`,
+        `create trigger ${table}_no_update before update on ${table} ${triggerBody}`,
+        `create trigger ${table}_no_delete before delete on ${table} ${condition}${triggerBody}`,
       ]
     },
     trigramIndex: () => [],
@@ -91,9 +91,9 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       return (rows[0] as { now: number }).now
     },
     toStartError: error => error, // startWriterOn has already converted errors of the file
-    load: () => ({ connections: 1, idle: group.waiting === 0 ? 1 : 0, waiting: group.waiting }),
+    load: () => ({ connections: 1, idle: groupCommit.waiting === 0 ? 1 : 0, waiting: groupCommit.waiting }),
     async close() {
-      await group.finish()
+      await groupCommit.finish()
       // The reader is closed before the writer: the last connection checkpoints the WAL, which a read-only one cannot.
       reader.close()
       await writer.close()

@@ -37,14 +37,14 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
       return Number(total) > atMost ? null : Number(people ?? 0)
     },
     async prune(retentionStarts, batch) {
-      let removed = 0
+      let removedCount = 0
       for (const unit of ['hour', 'day'] as const) {
         const prunableKeys = sql`(select unit, start, name from statistics where unit = ${unit} and start < ${retentionStarts[unit]} limit ${batch})`
         const deletion = sql`delete from statistics where (unit, start, name) in ${prunableKeys}`
         const { numAffectedRows = 0n } = await deletion.execute(db)
-        removed += Number(numAffectedRows)
+        removedCount += Number(numAffectedRows)
       }
-      return removed
+      return removedCount
     },
   }
 }

@@ -15,7 +15,7 @@ const ALL_KEYS = ''
 export function createUsageStore({ db }: Statements): UsageStore {
   return {
     async recordFlush(writer, sequence, at) {
-      const recorded = await db
+      const recordedRow = await db
         .insertInto('usage_flushes')
         .values({ writer, sequence, at })
         .onConflict(conflict =>
@@ -26,7 +26,7 @@ export function createUsageStore({ db }: Statements): UsageStore {
         )
         .returning('writer')
         .executeTakeFirst()
-      return recorded !== undefined
+      return recordedRow !== undefined
     },
     async lastFlush(writer) {
       const row = await db
@@ -59,14 +59,14 @@ export function createUsageStore({ db }: Statements): UsageStore {
       return toUsage(counts, refusals)
     },
     async prune(retentionStarts, batch) {
-      let removed = 0
+      let removedCount = 0
       for (const table of TABLES) {
         for (const unit of ['hour', 'day'] as const) {
           const isOutdated = sql`unit = ${unit} and start < ${retentionStarts[unit]}`
-          removed += await deleteSome(db, table, isOutdated, batch)
+          removedCount += await deleteSome(db, table, isOutdated, batch)
         }
       }
-      return removed
+      return removedCount
     },
     async pruneOfDeletedOwners(deletedBefore, batch) {
       const owners = await db
@@ -80,10 +80,10 @@ export function createUsageStore({ db }: Statements): UsageStore {
         .execute()
       if (owners.length === 0) return 0
       const ids = owners.map(({ id }) => id)
-      let removed = 0
+      let removedCount = 0
       for (const table of TABLES)
-        removed += await deleteSome(db, table, sql`user_id in (${sql.join(ids)})`, batch)
-      // The statement itself checks that no row is left, since another node may be deleting the same rows.
+        removedCount += await deleteSome(db, table, sql`user_id in (${sql.join(ids)})`, batch)
+      // The update itself checks that no row is left, since another node may be deleting the same rows concurrently.
       await db
         .updateTable('users')
         .set({ usage_pruned: 1 })
@@ -100,7 +100,7 @@ export function createUsageStore({ db }: Statements): UsageStore {
           ),
         )
         .execute()
-      return removed
+      return removedCount
     },
     async pruneFlushes(before, batch) {
       const writers = db.selectFrom('usage_flushes').select('writer').where('at', '<', before).limit(batch)

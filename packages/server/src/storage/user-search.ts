@@ -26,7 +26,7 @@ export async function searchUsers(
   // as a parameter.
   if (by && !/^[!-~]*$/.test(Object.values(by)[0]!)) return { rows: [], next: null }
   if (by && 'keyPrefixBeginning' in by)
-    return ownersOfKeys(db, binaryCollation, by.keyPrefixBeginning, search, page)
+    return findOwnersOfKeys(db, binaryCollation, by.keyPrefixBeginning, search, page)
   const addressPart = by && 'addressBeginning' in by ? by.addressBeginning : ''
   if (mayBeInnerPart(addressPart) && (await statements.hasIndex?.(ADDRESS_PARTS_INDEX)))
     return searchAddressParts(statements, addressPart, search, page)
@@ -34,14 +34,14 @@ export async function searchUsers(
   const isFiltered = status === 'active' || (by !== undefined && (status !== undefined || role !== undefined))
   const rowCount = rowsToRead(page.limit, isFiltered)
   const query = by
-    ? byText(
+    ? selectByText(
         binaryCollation,
         'addressBeginning' in by ? sql`email` : DOMAIN,
         Object.values(by)[0]!,
         page,
         rowCount,
       )
-    : byTime(search, page, rowCount)
+    : selectByTime(search, page, rowCount)
   const rows = (await query.execute(db)).rows.map(row => toUser(row)!)
   const matches = (user: User) => matchesFilters(user, search)
   return filteredSlice(rows, page.limit, isFiltered, matches, ({ id, createdAt }) => ({ at: createdAt, id }))
@@ -63,7 +63,7 @@ function matchesFilters(user: User, { status, role }: UserSearch): boolean {
  * Finds people by a prefix of the column, sorted by the column. A position only has an id, so the query reads the
  * column's value of that row, to continue after it.
  */
-function byText(
+function selectByText(
   binaryCollation: RawBuilder<unknown>,
   column: RawBuilder<unknown>,
   beginning: string,
@@ -77,7 +77,7 @@ function byText(
     where ${text} >= ${beginning} and ${text} < ${prefixEnd(beginning)} ${afterPosition} order by ${text}, id limit ${limit}`
 }
 
-function byTime(
+function selectByTime(
   { status, role, oldestFirst }: UserSearch,
   { after }: PageRequest,
   limit: number,
@@ -97,7 +97,7 @@ function byTime(
 /**
  * Finds people by a prefix of their keys, sorted by the keys. A person with several such keys appears once on a page.
  */
-async function ownersOfKeys(
+async function findOwnersOfKeys(
   db: Db,
   binaryCollation: RawBuilder<unknown>,
   beginning: string,
@@ -116,17 +116,17 @@ async function ownersOfKeys(
     owners.length > 0 ? await db.selectFrom('users').selectAll().where('id', 'in', owners).execute() : []
   const usersById = new Map(userRows.map(row => [row.id, toUser(row)!]))
   const shownIds = new Set(owners)
-  const firstNotShown = rows.findIndex(({ user_id }) => !shownIds.has(user_id))
-  const lastShown = firstNotShown < 0 ? rows.at(-1) : rows[firstNotShown - 1]
-  const isLastPage = firstNotShown < 0 && rows.length < MAX_KEYS
+  const firstNotShownIndex = rows.findIndex(({ user_id }) => !shownIds.has(user_id))
+  const lastShownRow = firstNotShownIndex < 0 ? rows.at(-1) : rows[firstNotShownIndex - 1]
+  const isLastPage = firstNotShownIndex < 0 && rows.length < MAX_KEYS
   return {
     rows: owners.map(id => usersById.get(id)!).filter(user => matchesFilters(user, search)),
-    next: isLastPage || !lastShown ? null : { at: lastShown.created_at, id: lastShown.id },
+    next: isLastPage || !lastShownRow ? null : { at: lastShownRow.created_at, id: lastShownRow.id },
   }
 }
 
 /** The first text that sorts after all texts with this prefix, which must be ASCII. */
 export function prefixEnd(beginning: string): string {
-  const last = beginning.charCodeAt(beginning.length - 1)
-  return beginning.slice(0, -1) + String.fromCharCode(last + 1)
+  const lastCode = beginning.charCodeAt(beginning.length - 1)
+  return beginning.slice(0, -1) + String.fromCharCode(lastCode + 1)
 }

@@ -166,13 +166,13 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
   }
 
   async function insert(row: Insertable<UserRow>): Promise<boolean> {
-    const inserted = await db
+    const insertedRow = await db
       .insertInto('users')
       .values(row)
       .onConflict(conflict => conflict.column('email').doNothing())
       .returning('id')
       .executeTakeFirst()
-    return inserted !== undefined
+    return insertedRow !== undefined
   }
 
   /** Active administrators, at most `limit`. The condition `role <> 'user'` is that of the partial index. */

@@ -5,7 +5,7 @@ import type { WebhookDeliveryStore } from '../webhooks/webhook-store.ts'
 import type { Db } from './engine.ts'
 import type { Schema } from './schema.ts'
 import type { Statements } from './statements.ts'
-import { createWebhookLog, fromRow, resultColumns } from './webhook-log.ts'
+import { createWebhookLog, resultColumns, toDelivery } from './webhook-log.ts'
 import { pruneSurplus, pruneWebhooks } from './webhook-prune.ts'
 
 export function createWebhookDeliveryStore({ db, atomically }: Statements): WebhookDeliveryStore {
@@ -47,7 +47,7 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
           .limit(1)
           .executeTakeFirst()
         if (!row) await releaseUntil(tx, lease.id, null)
-        return row ? fromRow(row) : null
+        return row ? toDelivery(row) : null
       }),
 
     async release(lease) {
@@ -68,24 +68,24 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
 
     async releaseAbandoned(nodesSeenSince) {
       const liveNodes = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
-      const released = await db
+      const result = await db
         .updateTable('webhook_queues')
         .set({ leased_until: null, leased_by: null })
         .where('leased_until', 'is not', null)
         .where('leased_by', 'not in', liveNodes)
         .executeTakeFirst()
-      return Number(released.numUpdatedRows)
+      return Number(result.numUpdatedRows)
     },
 
     async releaseUnknown(nodeId, knownIds) {
-      const released = await db
+      const result = await db
         .updateTable('webhook_queues')
         .set({ leased_until: null, leased_by: null })
         .where('leased_until', 'is not', null)
         .where('leased_by', '=', nodeId)
         .$if(knownIds.length > 0, query => query.where('id', 'not in', [...knownIds]))
         .executeTakeFirst()
-      return Number(released.numUpdatedRows)
+      return Number(result.numUpdatedRows)
     },
 
     ...createWebhookLog({ db, atomically }),
@@ -143,7 +143,7 @@ async function updateLeased(
   return row !== undefined
 }
 
-/** Releases the lease. The queue is due at `nextAttemptAt`; null if no event is queued. */
+/** Releases the lease. The queue is next due at `nextAttemptAt`, which is null if no event is queued. */
 async function releaseUntil(tx: Db, id: string, nextAttemptAt: Instant | null): Promise<void> {
   await tx
     .updateTable('webhook_queues')

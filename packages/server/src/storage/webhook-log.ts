@@ -55,7 +55,7 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
           settled_at: event.at,
         }
         await tx.insertInto('webhook_deliveries').values(row).execute()
-        return fromRow(row)
+        return toDelivery(row)
       }),
 
     async recordTest(id, state, result) {
@@ -78,7 +78,7 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
         .selectAll()
         .where('id', '=', id)
         .executeTakeFirst()
-      return row ? fromRow(row) : null
+      return row ? toDelivery(row) : null
     },
 
     async list(webhookId, state, { limit, after }) {
@@ -89,7 +89,7 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
         .$if(state !== null, query => query.where('state', '=', state!))
         .$call(newestFirst({ limit, after }))
         .execute()
-      return toSlice(rows.map(fromRow), limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+      return toSlice(rows.map(toDelivery), limit, ({ createdAt, id }) => ({ at: createdAt, id }))
     },
 
     requeue: (id, now) =>
@@ -112,7 +112,7 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
           .where('state', '<>', 'waiting')
           .returningAll()
           .executeTakeFirst()
-        return row ? fromRow(row) : null
+        return row ? toDelivery(row) : null
       }),
 
     async resetAttempts(webhookId) {
@@ -196,13 +196,13 @@ async function dropOldest(
     .orderBy('created_at')
     .orderBy('sequence')
     .limit(count)
-  const dropped = await tx
+  const result = await tx
     .updateTable('webhook_deliveries')
     .set({ state: 'dropped', settled_at: at })
     .where('id', 'in', oldestIds)
     .where('state', '=', 'waiting')
     .executeTakeFirst()
-  return Number(dropped.numUpdatedRows)
+  return Number(result.numUpdatedRows)
 }
 
 export function resultColumns({ at, durationMs, status, error, answer }: AttemptResult) {
@@ -215,7 +215,7 @@ export function resultColumns({ at, durationMs, status, error, answer }: Attempt
   }
 }
 
-export function fromRow(row: WebhookDeliveryRow): WebhookDelivery {
+export function toDelivery(row: WebhookDeliveryRow): WebhookDelivery {
   return {
     id: row.id,
     webhookId: row.webhook_id,

@@ -45,13 +45,13 @@ async function pruneQueues(tx: Db, now: Instant, batch: number): Promise<number>
     .limit(batch)
   // The conditions are repeated: if this statement waited for a transaction that added an event, they must be evaluated
   // again.
-  const pruned = await tx
+  const result = await tx
     .deleteFrom('webhook_queues')
     .where('id', 'in', prunableIds)
     .where('forgotten_after', '<', now)
     .where('next_attempt_at', 'is', null)
     .executeTakeFirst()
-  return countOf(pruned)
+  return countOf(result)
 }
 
 /** Removes rows of removed endpoints, and then the endpoints that have no rows left. */
@@ -68,15 +68,15 @@ async function pruneRemovedEndpoints(tx: Db, batch: number): Promise<number> {
       .select('id')
       .where('webhook_id', '=', id)
       .limit(batch)
-    const deliveries = countOf(
+    const deliveryCount = countOf(
       await tx.deleteFrom('webhook_deliveries').where('id', 'in', deliveryIds).executeTakeFirst(),
     )
     const queueIds = tx.selectFrom('webhook_queues').select('id').where('webhook_id', '=', id).limit(batch)
-    const queues = countOf(
+    const queueCount = countOf(
       await tx.deleteFrom('webhook_queues').where('id', 'in', queueIds).executeTakeFirst(),
     )
-    count += deliveries + queues
-    if (deliveries + queues === 0)
+    count += deliveryCount + queueCount
+    if (deliveryCount + queueCount === 0)
       count += countOf(await tx.deleteFrom('webhooks').where('id', '=', id).executeTakeFirst())
   }
   return count

@@ -56,8 +56,11 @@ export function createWebhookQueue(
     invalidateSubscribers,
     async add(db, announced) {
       if (announced.length === 0) return false
-      const isRecent = monotonic() - readAt < SUBSCRIPTIONS_CACHED_FOR_MS
-      if (isRecent && !cachedSubscribers.some(each => announced.some(({ type }) => subscribesTo(each, type))))
+      const isCacheFresh = monotonic() - readAt < SUBSCRIPTIONS_CACHED_FOR_MS
+      if (
+        isCacheFresh &&
+        !cachedSubscribers.some(each => announced.some(({ type }) => subscribesTo(each, type)))
+      )
         return false
       const allowedEvents = agentEvents.withinLimits(announced)
       if (allowedEvents.length === 0) return false
@@ -67,7 +70,7 @@ export function createWebhookQueue(
           .filter(({ type }) => subscribesTo(subscriber, type))
           .map(event => ({ webhookId: subscriber.id, event })),
       )
-      if (rows.length > 0) await write(db, rows)
+      if (rows.length > 0) await writeDeliveries(db, rows)
       return rows.length > 0
     },
   }
@@ -102,7 +105,7 @@ interface NewDelivery {
   event: WebhookEvent
 }
 
-async function write(db: Db, deliveries: readonly NewDelivery[]): Promise<void> {
+async function writeDeliveries(db: Db, deliveries: readonly NewDelivery[]): Promise<void> {
   const deliveriesByQueue = new Map<string, NewDelivery[]>()
   for (const each of deliveries) {
     const key = `${each.webhookId} ${subjectText(each.event.subject)}`
@@ -133,8 +136,8 @@ async function assignNumbers(db: Db, groups: readonly NewDelivery[][]): Promise<
     .execute()
   const queuesByKey = new Map(queues.map(queue => [`${queue.webhook_id} ${queue.subject}`, queue]))
   return groups.flatMap(group => {
-    const first = group[0]!
-    const queue = queuesByKey.get(`${first.webhookId} ${subjectText(first.event.subject)}`)!
+    const firstDelivery = group[0]!
+    const queue = queuesByKey.get(`${firstDelivery.webhookId} ${subjectText(firstDelivery.event.subject)}`)!
     const numberBefore = queue.last_sequence - group.length
     return group.map(({ event }, index) => toDeliveryRow(queue, numberBefore + index + 1, event))
   })

@@ -44,13 +44,13 @@ export function createWebhookStore({ db, atomically }: Statements): WebhookStore
         .execute()
     },
     update: (id, { url, events, disabledAt, disabledBy }) =>
-      change(id, {
+      updateWebhook(id, {
         ...(url !== undefined && { url }),
         ...(events !== undefined && { events: JSON.stringify(events) }),
         ...(disabledAt !== undefined && { disabled_at: disabledAt }),
         ...(disabledBy !== undefined && { disabled_by: disabledBy }),
       }),
-    lock: id => change(id, {}),
+    lock: id => updateWebhook(id, {}),
     async lockAll() {
       await db
         .insertInto('instance')
@@ -102,7 +102,7 @@ export function createWebhookStore({ db, atomically }: Statements): WebhookStore
   }
 
   /** An empty `set` only locks the row: an update without changes is the only row lock that both engines have. */
-  async function change(id: string, set: Partial<WebhookRow>): Promise<Webhook | null> {
+  async function updateWebhook(id: string, set: Partial<WebhookRow>): Promise<Webhook | null> {
     const row = await db
       .updateTable('webhooks')
       .set(eb => ({ dropped: eb.ref('dropped'), ...set }))

@@ -12,7 +12,7 @@ import type { Dispatcher, Mailer, MailWriter } from '../../src/outbox/outbox.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { composeHttpPorts, composeHub } from '../../src/server.ts'
 import { compose, type Services } from '../../src/services.ts'
-import { storageOn } from '../../src/storage/database.ts'
+import { createStorageOn } from '../../src/storage/database.ts'
 import { openPepper } from '../../src/users/trial-credit.ts'
 import type { Line, Offer } from '../hub/support/simulated-network.ts'
 import { type Broker, type CarrierKind, createCarrier, type SimulatedCarrier } from './carrier.ts'
@@ -80,7 +80,7 @@ export class SimulatedNode extends SimulatedProcess {
   async compose() {
     const { config, log, clockRate } = this.#deps
     await this.carrier.start()
-    const storage = storageOn(this.#engine, config)
+    const storage = createStorageOn(this.#engine, config)
     const monotonic = () => performance.now() * clockRate
     const clock = createClock('database', { monotonic, system: Date.now, uptime: monotonic })
     await clock.synchronize(storage.readClock)
