@@ -41,10 +41,10 @@ export interface ConsentState extends AuthorizationState {
   scopes: readonly string[]
 }
 
-/** Time and cause of a recorded change. */
+/** When a change was recorded, and who caused it. */
 export interface Attribution {
   /** When the change was recorded. A replay of the journal records it later than it happened. */
   at: Instant
-  /** Null for the operator or the service itself. */
+  /** Null if the operator or the service itself caused it. */
   caller: Caller | null
 }

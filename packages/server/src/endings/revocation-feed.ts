@@ -3,11 +3,14 @@ import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
 import type { Storage } from '../store.ts'
 import type { Ending } from './ending.ts'
 
-/** How far back the feed goes: longer than the lifetime of an agent token, so a new consumer misses no live token. */
+/**
+ * How far back the feed goes: longer than the lifetime of an agent token, so that a new consumer learns of every ended
+ * key whose tokens are still valid.
+ */
 export const FEED_WINDOW = 20 * MINUTE
 /**
- * How long before now the cursor at the end of the feed stays, since a transaction may commit this long after the time
- * that its endings record.
+ * At the end of the feed the cursor stays this long in the past, since a transaction may commit this long after the
+ * time that its endings record.
  */
 const LATE_COMMIT_MARGIN = 10 * SECOND
 
@@ -41,11 +44,9 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
       if (cursor !== null && !requestedPosition) return null
       const now = clock.now()
       const from = laterOf(requestedPosition, { at: now - FEED_WINDOW, id: FIRST_ID })
-      // Endings of rotated keys are recorded in advance.
+      // Skips future endings: those of rotated keys are recorded in advance.
       const dueEndings = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
       const hasMore = dueEndings.length === limit
-      // If there are more pages, the cursor continues after the last entry; at the end of the feed it stays
-      // LATE_COMMIT_MARGIN in the past.
       const position = hasMore ? dueEndings.at(-1)! : endPosition(from, now)
       return { endings: await withoutActiveKeys(dueEndings, now), cursor: encodeCursor(position), hasMore }
     },

@@ -84,12 +84,15 @@ export class AgentConnection {
   sends: NumberedSends | null = null
   /** The hash of the secret in the resume token; null before the token is sent in `ready`. */
   resumeHash: string | null = null
-  /** When the socket broke, and the sequence number of the last message before that. */
+  /** When the socket broke. */
   heldAt: Instant = 0
+  /** The sequence number of the last message before the socket broke. */
   heldSeq = 0
   /** The sequence number of the last message before the last ping. */
   #pingedSeq = 0
-  /** The id of the new token's key while a renewal is pending; empty until the token is verified; otherwise null. */
+  /**
+   * While a renewal is pending, the id of the new token's key, or empty until the token is verified. Otherwise null.
+   */
   renewalKeyId: string | null = null
   /** Whether the key changed while its status was being loaded, so that the status must be loaded again. */
   statusIsStale = false
@@ -237,7 +240,10 @@ export class AgentConnection {
     socket?.terminate()
   }
 
-  /** Called when the socket broke: from now on messages are only kept. False if the connection was not open. */
+  /**
+   * Called when the socket broke: from now on messages are kept instead of written. False if the connection was not
+   * open.
+   */
   hold(): boolean {
     if (this.state !== 'open') return false
     this.#host.hold(this)

@@ -37,17 +37,17 @@ export interface ConnectionMovesDeps {
 /** Moves connections between nodes: requests those of other nodes, and hands over those that others request. */
 export interface ConnectionMoves {
   /**
-   * Requests a connection from the node that issued its resume token, then, if it is not there, from all others.
-   * Resolves with its state, which `release` returned there, or null.
-   * @param onOrdered called once this node has received its own request, which thus has its position in the order of
-   * all events: the other node delivers no message from after that position to the connection
+   * Requests a connection from the node that issued its resume token, then, if that does not have it, from all others.
+   * Resolves with the state that `release` returned on the node that had it; null if no node had it.
+   * @param onOrdered called when this node receives its own request. All nodes receive events in the same order, and
+   * the node that has the connection delivers nothing to it that comes after the request
    */
   request(issuer: string, wanted: MoveRequest, onOrdered: () => void): Promise<unknown>
   /** Asks another node to request connections of this node. */
   offer(to: string, connections: readonly ConnectionIdentity[]): void
   /** The other nodes that can take over connections of this one. */
   targetNodes(): readonly string[]
-  /** Announces that this node takes over no connections, or has handed over all of its own. */
+  /** `leaving`: this node takes over no more connections. `left`: it has handed over all of its own. */
   announce(kind: 'leaving' | 'left'): void
   receive(message: MoveMessage): void
   /** Resolves once the states of all connections that were handed over are sent. */

@@ -58,7 +58,7 @@ export interface ConnectionsDeps {
   locations: Pick<Locations, 'enter' | 'nodesOf'>
   relayTimeoutMs?: number
   nodeId: string
-  /** `Revocations.recheck` */
+  /** See `Revocations.recheck`. */
   recheck(keyId: string): void
   isDraining(): boolean
   freshness: Pick<DatabaseFreshness, 'isFresh'>

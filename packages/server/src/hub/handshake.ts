@@ -171,7 +171,7 @@ function upgradeProblem(request: IncomingMessage): KeywayError | null {
   return null
 }
 
-/** The single agent token of a handshake, or the error that refuses it. */
+/** Reads the only agent token of a handshake, or returns the error with which to refuse the handshake. */
 function readCredential(request: IncomingMessage): Credential | KeywayError {
   const { authorization } = request.headers
   const query = queryOf(request.url ?? '')
@@ -201,7 +201,7 @@ function readCredential(request: IncomingMessage): Credential | KeywayError {
   return { ...credential, token: credential.token.length > MAX_TOKEN_LENGTH ? '' : credential.token, resume }
 }
 
-/** The resumption that the agent asks for, or the error for a malformed one; null if it asks for none. */
+/** Reads the resumption that the agent asks for; null if it asks for none, or the error if the request is malformed. */
 function readResume(
   request: IncomingMessage,
   offeredProtocols: readonly string[],

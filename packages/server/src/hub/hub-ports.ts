@@ -22,6 +22,6 @@ export interface HubPorts {
   verifyToken(token: string): Promise<TokenClaims | null>
   /** The status of each key, by id; unknown keys are absent. Rejects when the database does not answer. */
   keyStatus(keyIds: readonly string[]): Promise<Map<string, KeyStatus>>
-  /** `EndingStore.since` */
+  /** See `EndingStore.since`. */
   endingsSince(since: Instant, afterId: string | null, limit: number): Promise<Ending[]>
 }

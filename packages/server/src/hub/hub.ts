@@ -53,7 +53,7 @@ export interface HubDeps {
   corsOrigins: readonly string[]
   /** Maximum live connections per user on this node. */
   maxConnectionsPerUser: number
-  /** Deliveries, and MiB of them, that one user may cause on this node in a second; see rate-limits.ts. */
+  /** How many deliveries, and how many MiB of them, one user may cause on this node in a second; see rate-limits.ts. */
   deliveriesPerUser?: number
   deliveryMibPerUser?: number
   /** Maximum unsent bytes over all connections of a user on this node; 64 MiB by default. */

@@ -75,7 +75,7 @@ export function createLocations(deps: LocationsDeps): Locations {
   const { clock, log, nodeId, store, presence, receivers, hasUser, sendCommand } = deps
   /** By user id. */
   const userLocations = new Map<string, UserLocation>()
-  /** When another node was last found alive (or first found recorded), by node id. */
+  /** When each other node was last found alive, or was first found in the records, by node id. */
   const lastAliveAt = new Map<string, Instant>()
   /**
    * Ids of the users whose connections a node was notified of without confirming it, by node id. The node is notified

@@ -130,7 +130,7 @@ export class MessageLog {
     this.seq = seq
   }
 
-  /** Whether the message was sent by a node that the connection was on before, while it was there. */
+  /** Whether the message was sent by an earlier node of the connection, while the connection was on that node. */
   wasSentBeforeMove({ origin }: KeptMessage): boolean {
     const [node, number] = origin.split(':')
     return this.leftNodes?.some(([each, last]) => each === node && Number(number) <= last) ?? false

@@ -41,9 +41,9 @@ export interface Messages {
   sendFrom(sender: AgentConnection, frame: SendFrame): Promise<void>
   /** Refuses a frame permanently, with an error to its sender. A refused `send` uses up its sequence number. */
   refuse(sender: AgentConnection, refusal: Refusal): void
-  /** `Hub.sendTo` */
+  /** See `Hub.sendTo`. */
   sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
-  /** `Hub.ask` */
+  /** See `Hub.ask`. */
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
   /** The number of the last message that this node sent. */
   readonly lastNumber: number

@@ -13,7 +13,7 @@ export interface MovedState {
   address: string
   client: string | null
   sends: SendsState | null
-  /** `MessageLog.leftNodes` */
+  /** See `MessageLog.leftNodes`. */
   passed: [nodeId: string, number: number][]
   /** The last messages, each with its origin. */
   messages: [origin: string, frame: string][]

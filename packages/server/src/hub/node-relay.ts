@@ -18,7 +18,9 @@ import { createRelayQueue, type QueueOptions } from './relay-queue.ts'
 
 /** How long responses of other nodes are awaited, in milliseconds. */
 export const RELAY_TIMEOUT_MS = 1000
-/** How long a start waits for the other nodes: live ones answer in milliseconds, one that just died never does. */
+/**
+ * How long a starting node waits for the other nodes: live ones answer in milliseconds, one that just died never does.
+ */
 const ANNOUNCE_TIMEOUT_MS = 300
 /** Maximum number of requests awaiting responses; beyond it only this node's connections are reached. */
 const MAX_PENDING_REQUESTS = 10_000
@@ -236,7 +238,7 @@ export function createRelay(deps: {
     request.resolve(request.outcome)
   }
 
-  /** `Relay.publish` */
+  /** See `Relay.publish`. */
   function publish(to: readonly string[], message: RelayMessage, options: QueueOptions = {}): boolean {
     // An event that this node must receive itself, to learn its position in the order of events, goes to the shared
     // channel of all nodes.

@@ -21,7 +21,7 @@ const FORGET_NODE_MS = MINUTE
 
 /** Records which connections are ready. */
 export interface PresenceRecorder {
-  /** Called when a connection is ready, and when it belongs to another key. */
+  /** Called when a connection is ready, and again when a renewal binds it to another key. */
   add(connection: AgentConnection): void
   /** Called when a ready connection is gone; agents that watch the user get the `reason`. */
   remove(connection: AgentConnection, reason: string): void
@@ -38,7 +38,9 @@ export interface Presence {
   peers(): readonly string[]
   /** Peers that support notices; a new node is included once its version is known. */
   currentPeers(): readonly string[]
-  /** Connections of a user as recorded for these nodes, up to some hundred milliseconds ago. */
+  /**
+   * Connections of a user on these nodes according to the database, whose rows may be some hundred milliseconds old.
+   */
   recordedOn(nodeIds: readonly string[], userId: string): Promise<PresenceRow[]>
   /** Registers a listener, called when other nodes may have considered this one dead. */
   onLapse(listener: () => void): void

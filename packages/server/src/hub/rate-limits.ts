@@ -112,7 +112,7 @@ export class OwnerLimits {
     return take(this.#of(userId, now).frames, this.#allowances.frames, units, now)
   }
 
-  /** Takes one connect; false when the owner has none left. */
+  /** Takes one connect from the allowance of the owner; false if none is left. */
   takeConnect(userId: string, now: Instant): boolean {
     const { connects } = this.#of(userId, now)
     if (refill(connects, this.#allowances.connects, now) < 1) return false
@@ -178,7 +178,7 @@ export class HandshakeLimits {
   /** The buckets of client networks, each with the handshakes that remain. */
   #networks = new Map<string, Bucket>()
 
-  /** Takes one handshake of a network; false when it has none left. */
+  /** Takes one handshake from the allowance of a network; false if none is left. */
   take(network: string, now: Instant): boolean {
     const bucket = this.#networks.get(network) ?? newBucket(HANDSHAKE_ALLOWANCE, now)
     this.#networks.delete(network)

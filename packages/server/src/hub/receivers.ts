@@ -143,9 +143,9 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
   async function sendBatch(nodeId: string, batch: readonly PromisedNotice[]): Promise<void> {
     const userIds = [...new Set(batch.map(({ userId }) => userId))]
     const targets = [...new Set(batch.map(({ target }) => target))]
-    const silencePassed = timers.setTimeout(SILENCE_MS, undefined, { ref: false })
+    const silenceTimeout = timers.setTimeout(SILENCE_MS, undefined, { ref: false })
     const answerCount = await sendCommand(nodeId, { op: 'enter', userIds, targets })
-    if (answerCount === 0) return presence.peers().includes(nodeId) ? silencePassed : undefined
+    if (answerCount === 0) return presence.peers().includes(nodeId) ? silenceTimeout : undefined
     for (const { userId, target, absence } of batch) ownAbsences.remove(userId, target, nodeId, absence)
   }
 }

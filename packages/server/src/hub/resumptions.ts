@@ -44,7 +44,7 @@ export interface ResumptionsDeps {
   locations: Pick<Locations, 'enter'>
   nodeId: string
   relayTimeoutMs?: number
-  /** Maximum number of connections per user on this node, which bounds broken ones, too. */
+  /** Maximum number of connections per user on this node; the same number limits broken ones. */
   maxConnectionsPerUser: number
   isDraining(): boolean
   /** Loads the status of a key again, and closes its connections if it may no longer be used. */
@@ -89,7 +89,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     release,
     adopt,
   })
-  /** Connections that are moving to this node, by id. */
+  /**
+   * Moves of connections to this node, by connection id. Each resolves with the connection, or with null if it did not
+   * arrive.
+   */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
   let adoptingCount = 0
   return { hold, moveHere, claim, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
@@ -279,10 +282,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   async function leave(timeoutMs: number): Promise<void> {
-    const end = timers.setTimeout(timeoutMs, undefined, { ref: false })
-    await Promise.race([moves.released(), end])
+    const timeout = timers.setTimeout(timeoutMs, undefined, { ref: false })
+    await Promise.race([moves.released(), timeout])
     moves.announce('left')
-    await Promise.race([relay.flush(), end])
+    await Promise.race([relay.flush(), timeout])
   }
 
   async function handOver(timeoutMs: number): Promise<void> {
@@ -299,9 +302,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
         keyId,
       }))
       if (identities.length > 0) moves.offer(targetNodes[round % targetNodes.length]!, identities)
-      const end = Math.min(deadline, clock.now() + (identities.length > 0 ? OFFER_MS : POLL_MS))
+      const roundDeadline = Math.min(deadline, clock.now() + (identities.length > 0 ? OFFER_MS : POLL_MS))
       do await timers.setTimeout(POLL_MS)
-      while (clock.now() < end && batch.some(({ state }) => state === 'held'))
+      while (clock.now() < roundDeadline && batch.some(({ state }) => state === 'held'))
     }
   }
 }

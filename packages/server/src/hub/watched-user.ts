@@ -91,7 +91,7 @@ export class WatchedUser {
     this.replace(nodeId, connections, version)
   }
 
-  /** Replaces all connections of a node; without `version` by those recorded in the database. */
+  /** Replaces all connections of a node. `version` is null if they were read from the database. */
   replace(nodeId: string, connections: readonly LiveConnection[], version: number | null = null): void {
     const view = this.#viewOf(nodeId)
     view.version = version

@@ -10,7 +10,7 @@ import { countActiveKeys, countKeys, listKeys, listKeysByExternalId } from './ke
 import { metadataOf, pruneMetadata, setMetadata } from './key-metadata.ts'
 import { searchKeys } from './key-search.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
-import { CHUNK, inChunks, type Statements } from './statements.ts'
+import { CHUNK_SIZE, inChunks, type Statements } from './statements.ts'
 
 /**
  * Joins only users that are not active. These are few, so their partial index stays in the cache; the index of all
@@ -91,7 +91,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
         .where('revoked_at', 'is', null)
         .where('expires_at', '<', expiredBefore)
         .limit(batch)
-      return remove(
+      return deleteKeys(
         db,
         db.deleteFrom('api_keys').where('id', 'in', prunableIds).where('revoked_at', 'is', null),
       )
@@ -104,12 +104,12 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
         .where('deleted_at', '<', deletedBefore)
         .where('keys_pruned', 'is', null)
         .orderBy('deleted_at')
-        .limit(CHUNK)
+        .limit(CHUNK_SIZE)
         .execute()
       if (owners.length === 0) return 0
       const ids = owners.map(({ id }) => id)
       const keyIds = db.selectFrom('api_keys').select('id').where('user_id', 'in', ids).limit(batch)
-      const removedCount = await remove(db, db.deleteFrom('api_keys').where('id', 'in', keyIds))
+      const removedCount = await deleteKeys(db, db.deleteFrom('api_keys').where('id', 'in', keyIds))
       // The update itself checks that no key is left, since another node may be deleting the same keys concurrently.
       await db
         .updateTable('users')
@@ -319,7 +319,10 @@ function isActive(eb: ExpressionBuilder<Schema, 'api_keys'>, now: Instant) {
  * Deletes keys, and the quotas that still belong to them: those of a rotated key belong to its successor. Returns the
  * number of keys.
  */
-async function remove(db: Db, keys: DeleteQueryBuilder<Schema, 'api_keys', DeleteResult>): Promise<number> {
+async function deleteKeys(
+  db: Db,
+  keys: DeleteQueryBuilder<Schema, 'api_keys', DeleteResult>,
+): Promise<number> {
   const ids = (await keys.returning('id').execute()).map(({ id }) => id)
   for (const chunk of inChunks(ids)) await db.deleteFrom('quotas').where('key_id', 'in', chunk).execute()
   return ids.length

@@ -125,7 +125,10 @@ async function lockHead(tx: Db): Promise<Pick<AuditChainRow, 'sequence' | 'at' |
     .executeTakeFirstOrThrow()
 }
 
-/** Sequence numbers, exclusive. With `after` the rows are read forwards, otherwise backwards. */
+/**
+ * `before` and `after` are sequence numbers, which are excluded. With `after` the rows are read forwards, otherwise
+ * backwards.
+ */
 type SequenceRange = { limit: number; before?: number | null; after?: number }
 
 /**

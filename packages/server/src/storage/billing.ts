@@ -97,7 +97,7 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
     authorize: (userId, appId, at) =>
       atomically(async tx => {
         await grant(tx, userId, appId, at)
-        const authorization = await find(tx, userId, appId)
+        const authorization = await findAuthorization(tx, userId, appId)
         return authorization?.revokedAt === null ? authorization : null
       }),
     withdraw: (userId, appId, at) =>
@@ -109,7 +109,7 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
           .where('app_id', '=', appId)
           .where('revoked_at', 'is', null)
           .execute()
-        return find(tx, userId, appId)
+        return findAuthorization(tx, userId, appId)
       }),
     async withdrawSomeOfApp(appId, at, limit) {
       const userIds = db
@@ -156,7 +156,7 @@ async function grant(tx: Db, userId: string, appId: string, at: number): Promise
     .execute()
 }
 
-async function find(tx: Db, userId: string, appId: string): Promise<ChargeAuthorization | null> {
+async function findAuthorization(tx: Db, userId: string, appId: string): Promise<ChargeAuthorization | null> {
   const row = await authorizationsOf(tx, userId).where('app_id', '=', appId).executeTakeFirst()
   return row ? toAuthorization(row) : null
 }

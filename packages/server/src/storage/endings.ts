@@ -3,7 +3,7 @@ import type { EndingRows, EndingStore } from '../endings/ending-store.ts'
 import { countOf, type Statements } from './statements.ts'
 
 /** Rows per statement. */
-const CHUNK = 500
+const CHUNK_SIZE = 500
 
 export function createEndingStore({ db, atomically }: Statements): EndingStore & EndingRows {
   return {
@@ -17,10 +17,10 @@ export function createEndingStore({ db, atomically }: Statements): EndingStore &
         at,
       }))
       await atomically(async tx => {
-        for (let start = 0; start < rows.length; start += CHUNK) {
+        for (let start = 0; start < rows.length; start += CHUNK_SIZE) {
           await tx
             .insertInto('endings')
-            .values(rows.slice(start, start + CHUNK))
+            .values(rows.slice(start, start + CHUNK_SIZE))
             .execute()
         }
       })

@@ -60,7 +60,9 @@ export interface EngineLoad {
 /** Streams the rows of a query in batches, so that no table has to fit in memory. */
 export type ReadInBatches = (sql: string) => AsyncIterable<Record<string, unknown>[]>
 
-/** What differs between the engines: executing statements, transactions and events. Independent of tables. */
+/**
+ * The operations that differ between SQLite and PostgreSQL: statements, transactions and events. It knows no tables.
+ */
 export interface Engine {
   /** Executes statements outside of transactions. */
   readonly connection: Connection

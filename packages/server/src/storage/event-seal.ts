@@ -20,7 +20,10 @@ const PART_HEADER_BYTES = 10
 const TAG_BYTES = 16
 const NONCE_BYTES = 12
 const OVERHEAD_BYTES = HEADER_BYTES + PART_HEADER_BYTES + TAG_BYTES
-/** Several times a message frame of 64 KiB, escaped as JSON, with the ids of its receiving nodes. */
+/**
+ * Maximum size of an event: several times that of a message frame (64 KiB), which is escaped as JSON and sent with the
+ * ids of its receiving nodes.
+ */
 const MAX_EVENT_BYTES = 1024 * 1024
 /** The largest sealed event that is sent in one part. */
 export const MAX_SEALED_BYTES = MAX_EVENT_BYTES + OVERHEAD_BYTES
@@ -98,10 +101,10 @@ export function createEventSeal(deps: {
     seal(event) {
       const text = Buffer.from(JSON.stringify(event))
       if (text.length > MAX_EVENT_BYTES) throw new Error(`an event of ${text.length} bytes is too long`)
-      const size = maxPartBytes - OVERHEAD_BYTES
-      const count = Math.max(1, Math.ceil(text.length / size))
+      const textBytesPerPart = maxPartBytes - OVERHEAD_BYTES
+      const count = Math.max(1, Math.ceil(text.length / textBytesPerPart))
       return Array.from({ length: count }, (_, index) =>
-        sealPart(text.subarray(index * size, (index + 1) * size), index, count),
+        sealPart(text.subarray(index * textBytesPerPart, (index + 1) * textBytesPerPart), index, count),
       )
     },
     open(sealed) {

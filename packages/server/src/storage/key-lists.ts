@@ -15,7 +15,7 @@ export async function listKeys(
   page: PageRequest,
 ): Promise<ApiKeyRow[]> {
   const newestPage = status === 'active' ? await newestActivePage(db, userId, now, page) : null
-  return newestPage ?? (await pageOf(userId, status, now, page).execute(db)).rows
+  return newestPage ?? (await selectPage(userId, status, now, page).execute(db)).rows
 }
 
 export async function listKeysByExternalId(
@@ -78,7 +78,12 @@ const hasExpiry = (userId: string) =>
  * expiry are read in order; those with one are read by expiry, since the index by creation may contain any number of
  * expired keys. `+ 0` keeps the planner from reading in the order of an index that would scan expired keys.
  */
-function pageOf(userId: string, status: ApiKeyStatus | null, now: Instant, { limit, after }: PageRequest) {
+function selectPage(
+  userId: string,
+  status: ApiKeyStatus | null,
+  now: Instant,
+  { limit, after }: PageRequest,
+) {
   const isAfterPosition = after ? sql`and ${isOlderThan('created_at', after)}` : sql``
   const orderAndLimit = sql`order by created_at desc, id desc limit ${limit + 1}`
   if (status === null) return selectKeys(sql`user_id = ${userId} ${isAfterPosition} ${orderAndLimit}`)

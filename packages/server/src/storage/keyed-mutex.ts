@@ -9,8 +9,8 @@ export const MAX_WAITING_PER_KEY = 250
 export type KeyedMutex = <Outcome>(rows: readonly string[], work: () => Promise<Outcome>) => Promise<Outcome>
 
 /**
- * Mutexes by key within this process, in order of arrival. Callers that need the lock of a hot row wait here in
- * memory, instead of in the database with a connection each.
+ * Creates a mutex for each key, within this process; callers are served in the order of their arrival. Callers that
+ * need the lock of a hot row wait here in memory, instead of in the database with a connection each.
  *
  * A caller joins the queues of all its keys at once, so no caller waits for a later one and there is no deadlock.
  *

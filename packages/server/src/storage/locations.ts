@@ -11,7 +11,7 @@ export function createLocationStore({ db }: Pick<Statements, 'db'>): LocationSto
           .onConflict(conflict => conflict.columns(['user_id', 'node_id']).doNothing())
           .execute()
       }
-      // A separate statement, so that of two nodes that enter concurrently at least one sees the other's row.
+      // Read by a separate statement, so that of two nodes that enter concurrently at least one sees the other's row.
       const nodesByUser = new Map<string, string[]>()
       for (const chunk of inChunks(userIds)) {
         const rows = await db.selectFrom('user_nodes').selectAll().where('user_id', 'in', chunk).execute()

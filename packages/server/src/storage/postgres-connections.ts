@@ -9,7 +9,7 @@ const WRITERS_SHARE = 0.7
 /** Maximum number of calls waiting for a connection; further calls are refused at once. */
 const MAX_WAITING = 1000
 /**
- * Timeout for a new connection, and for a free connection of the pool. `connect_timeout` in the URL, in seconds as for
+ * How long to wait for a new connection, or for a free one of the pool. `connect_timeout` in the URL, in seconds as for
  * libpq, sets another timeout.
  */
 const CONNECT_TIMEOUT_MS = 2000
@@ -18,7 +18,7 @@ const LOCK_TIMEOUT_MS = 2000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 
 /** The OID of the type `bigint`. */
-const INT8 = 20
+const INT8_OID = 20
 
 /** Lends connections of the pool; writers get at most WRITERS_SHARE of them. `release(true)` discards a connection. */
 export interface Connections {
@@ -36,11 +36,11 @@ export function connectionOptions(url: string): pg.ClientConfig {
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     // The client's own timeout, for a database that is too overloaded to apply the timeouts above.
     query_timeout: STATEMENT_TIMEOUT_MS + 1000,
-    // Set for these connections, not for all users of the library. The service's 64-bit integers are instants, counts
-    // and micro-dollars, which are exact as doubles.
+    // Parsers are set for these connections only, not for all users of the library. The service's 64-bit integers are
+    // instants, counts and micro-dollars, which are exact as doubles.
     types: {
       getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
-        oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+        oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
     },
   }
 }

@@ -35,7 +35,7 @@ function isAddressConflict({ code, table }: pg.DatabaseError): boolean {
  */
 const UNAVAILABLE_STATES = /^(08|53|57|58|25006|25P03|55P03|40001|40P01)/
 
-/** `unavailable` for a database that cannot serve now; other errors unchanged. */
+/** Converts the errors of a database that cannot serve now to `unavailable`; returns others unchanged. */
 export function toStorageError(error: unknown): unknown {
   if (error instanceof KeywayError) return error
   if (error instanceof pg.DatabaseError)
@@ -68,7 +68,9 @@ export function isStatementNameConflict(error: unknown): boolean {
   return error instanceof pg.DatabaseError && STATEMENT_NAME_ERRORS.includes(error.code ?? '')
 }
 
-/** At startup: CannotStart for errors in the connection URL or its user's privileges; other errors unchanged. */
+/**
+ * At startup: converts errors in the connection URL or its user's privileges to CannotStart; returns others unchanged.
+ */
 export function toStartError(error: unknown): unknown {
   // A failed connection of the pool is `unavailable`, with the database's own error as its cause.
   const databaseError = error instanceof KeywayError ? error.extras.cause : error

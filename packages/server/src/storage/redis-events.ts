@@ -75,7 +75,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     const newConnections = { publisher, subscriber, isSubscribed: false }
     publisher.on('error', () => {}) // the next test event detects it
     publisher.on('ready', () => void sendTestEvent())
-    subscriber.on('error', error => noteOutage(error))
+    subscriber.on('error', error => recordOutage(error))
     // The first `ready` is emitted before SUBSCRIBE is sent; each later one, after a reconnection, once the client has
     // subscribed again.
     subscriber.on('ready', () => {
@@ -99,16 +99,16 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   /** Subscribes to this node's channel. After each reconnection the client repeats its subscriptions by itself. */
   async function subscribeOwnChannel({ subscriber, isSubscribed }: Connections): Promise<void> {
     if (!isSubscribed || !ownChannel) return
-    await subscriber.subscribe(ownChannel, receiver.receive, true).catch(noteOutage)
+    await subscriber.subscribe(ownChannel, receiver.receive, true).catch(recordOutage)
   }
 
-  /** Subscribes to the channel of the previous minor version while a node of that version is listed. */
+  /** Subscribes to the channel of the previous minor version while a node of that version exists. */
   function updateUnsealedSubscription({ subscriber, isSubscribed }: Connections): void {
     if (!isSubscribed) return
     const change = receivesUnsealed
       ? subscriber.subscribe(UNSEALED_CHANNEL, receiver.receiveUnsealed)
       : subscriber.unsubscribe(UNSEALED_CHANNEL)
-    change.catch(error => noteOutage(error))
+    change.catch(error => recordOutage(error))
   }
 
   async function send(event: Event | TestEvent): Promise<void> {
@@ -130,7 +130,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   /** Sends a test event; if the previous one did not arrive, the connection delivers nothing. */
   async function sendTestEvent(): Promise<void> {
     if (expectedTestId !== null && performance.now() - sentAt >= TEST_INTERVAL_MS) {
-      noteOutage(new Error('a test event did not arrive'))
+      recordOutage(new Error('a test event did not arrive'))
       disconnect(connections)
       connections = connect()
       return
@@ -157,7 +157,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   }
 
   /** Records an outage of events, which lasts until a test event arrives. */
-  function noteOutage(cause: Error): void {
+  function recordOutage(cause: Error): void {
     if (listening) log.warn({ error: cause.message }, 'events do not arrive; reconnecting')
     listening = false
     expectedTestId = null
@@ -169,7 +169,7 @@ function makeClient(url: string) {
     url,
     // A test event or hint that is sent late would be useless.
     disableOfflineQueue: true,
-    socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: backoff },
+    socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: backoffDelay },
   })
 }
 
@@ -191,6 +191,6 @@ function disconnect({ publisher, subscriber }: Connections): void {
   }
 }
 
-function backoff(retries: number): number {
+function backoffDelay(retries: number): number {
   return Math.min(MAX_BACKOFF_MS, 100 * 2 ** retries) * (0.5 + Math.random() / 2)
 }

@@ -14,13 +14,13 @@ export function isBusy(error: unknown): boolean {
   return primaryCode(error) === BUSY_CODE
 }
 
-/** `unavailable` if the file cannot be read now; other errors unchanged. */
+/** Converts errors of a file that cannot be read now to `unavailable`; returns others unchanged. */
 export function toReadError(error: unknown): unknown {
   const isClosed = (error as { code?: string }).code === 'ERR_INVALID_STATE'
   return isClosed || UNAVAILABLE_CODES.has(primaryCode(error)) ? unavailable(error) : error
 }
 
-/** At startup: CannotStart for problems of the file that the operator can fix; other errors unchanged. */
+/** At startup: converts errors of the file that the operator can fix to CannotStart; returns others unchanged. */
 export function toStartError(file: string, error: unknown): unknown {
   const { syscall } = error as NodeJS.ErrnoException
   if (primaryCode(error) === FULL_CODE) return unavailable(error)

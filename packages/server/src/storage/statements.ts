@@ -25,8 +25,8 @@ export function countOf(result: { numDeletedRows: bigint }): number {
 }
 
 /** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
-export const CHUNK = 100
+export const CHUNK_SIZE = 100
 
 export function* inChunks<Item>(items: readonly Item[]): Generator<Item[]> {
-  for (let start = 0; start < items.length; start += CHUNK) yield items.slice(start, start + CHUNK)
+  for (let start = 0; start < items.length; start += CHUNK_SIZE) yield items.slice(start, start + CHUNK_SIZE)
 }

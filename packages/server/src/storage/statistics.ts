@@ -23,7 +23,7 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
         .where('start', '<', to)
         .orderBy('start')
         .execute(),
-    // `status <> 'active'` is the condition of the partial index.
+    // The redundant `status <> 'active'` is the condition of the partial index, so that the index is used.
     async countPeople() {
       const { rows } = await sql<{ count: number }>`select (select count(*) from users)
         - (select count(*) from users where status <> 'active' and status = 'deleted') as count`.execute(db)

@@ -25,7 +25,7 @@ export function hintsAmong(events: readonly Event[]): Hint[] {
 }
 
 /**
- * Receives unsealed hints while a node of the previous minor version is listed. They are delivered four times a second
+ * Receives unsealed hints while a node of the previous minor version exists. They are delivered four times a second
  * without duplicates, so that forged hints cause a bounded number of queries.
  */
 export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHints {

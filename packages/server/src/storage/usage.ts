@@ -188,7 +188,7 @@ function toRefusals(row: UsageRow): UsageRefusalsRow[] {
     .map(([code, count]) => ({ ...bucketOf(row), code, count }))
 }
 
-/** A bucket that has only refusals has a row of counts too, all of them 0. */
+/** Every bucket has a row of counts, which are all 0 if it has refusals only. */
 function toUsage(counts: UsageCountsRow[], refusals: UsageRefusalsRow[]): UsageRow[] {
   const buckets = new Map(counts.map(row => [row.start, toBucket(row)]))
   for (const { start, code, count } of refusals) {

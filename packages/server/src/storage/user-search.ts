@@ -9,7 +9,10 @@ import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 
-/** The domain of an address, with its `@`. The same expression as in the index of migration 0021. */
+/**
+ * The domain of an address, with its `@`. The expression is that of an index (migration 0021), so that the index is
+ * used.
+ */
 const DOMAIN = sql.raw("ltrim(email, 'abcdefghijklmnopqrstuvwxyz0123456789!#$&''*+-./=?^_`{|}~%')")
 /** Maximum number of keys that are read for a page of their owners, since a short prefix may match very many keys. */
 const MAX_KEYS = 100
@@ -48,8 +51,8 @@ export async function searchUsers(
 }
 
 /**
- * Whether the text may be in the middle of an address. A text with an `@` begins with a complete local part, so a
- * prefix search finds it.
+ * Whether the text may occur in the middle of an address. If it contains an `@`, it begins with a complete local part,
+ * so a search by prefix finds it.
  */
 function mayBeInnerPart(text: string): boolean {
   return text.length >= MIN_PART_LENGTH && !text.includes('@')

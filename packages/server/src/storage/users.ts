@@ -145,14 +145,14 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
         .execute()
     },
     async isOnlyAdministrator(id) {
-      const activeAdministrators = await administrators(2)
+      const activeAdministrators = await findAdministrators(2)
       return activeAdministrators.length === 1 && activeAdministrators[0]!.id === id
     },
     async countAdministrators(atMost) {
-      return (await administrators(atMost)).length
+      return (await findAdministrators(atMost)).length
     },
     async hasAdministrator() {
-      return (await administrators(1)).length > 0
+      return (await findAdministrators(1)).length > 0
     },
     search: (search, page) => searchUsers(statements, search, page),
     async list(page) {
@@ -175,8 +175,11 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     return insertedRow !== undefined
   }
 
-  /** Active administrators, at most `limit`. The condition `role <> 'user'` is that of the partial index. */
-  function administrators(limit: number): Promise<{ id: string }[]> {
+  /**
+   * Active administrators, at most `limit`. The redundant `role <> 'user'` is the condition of the partial index, so
+   * that the index is used.
+   */
+  function findAdministrators(limit: number): Promise<{ id: string }[]> {
     return db
       .selectFrom('users')
       .select('id')

@@ -61,7 +61,7 @@ async function pruneRemovedEndpoints(tx: Db, batch: number): Promise<number> {
     .select('id')
     .where('removed_at', 'is not', null)
     .execute()
-  let count = 0
+  let removedCount = 0
   for (const { id } of removedEndpoints) {
     const deliveryIds = tx
       .selectFrom('webhook_deliveries')
@@ -75,11 +75,11 @@ async function pruneRemovedEndpoints(tx: Db, batch: number): Promise<number> {
     const queueCount = countOf(
       await tx.deleteFrom('webhook_queues').where('id', 'in', queueIds).executeTakeFirst(),
     )
-    count += deliveryCount + queueCount
+    removedCount += deliveryCount + queueCount
     if (deliveryCount + queueCount === 0)
-      count += countOf(await tx.deleteFrom('webhooks').where('id', '=', id).executeTakeFirst())
+      removedCount += countOf(await tx.deleteFrom('webhooks').where('id', '=', id).executeTakeFirst())
   }
-  return count
+  return removedCount
 }
 
 /**

@@ -44,7 +44,7 @@ export function createWebhookQueue(
   maxConnectionsPerUser: number,
   monotonic = () => performance.now(),
 ): WebhookQueue {
-  const agentEvents = createAgentEventLimits(monotonic, maxConnectionsPerUser)
+  const agentEventLimits = createAgentEventLimits(monotonic, maxConnectionsPerUser)
   let cachedSubscribers: readonly Subscriber[] = []
   let readAt = Number.NEGATIVE_INFINITY
   let invalidations = 0
@@ -62,7 +62,7 @@ export function createWebhookQueue(
         !cachedSubscribers.some(each => announced.some(({ type }) => subscribesTo(each, type)))
       )
         return false
-      const allowedEvents = agentEvents.withinLimits(announced)
+      const allowedEvents = agentEventLimits.withinLimits(announced)
       if (allowedEvents.length === 0) return false
       const subscribers = await readSubscribers(db)
       const rows = subscribers.flatMap(subscriber =>
