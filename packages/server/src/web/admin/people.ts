@@ -9,7 +9,7 @@ import { day, emptyList, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
-import { strangerCard } from './sign-in-state.ts'
+import { noAccountCard } from './sign-in-state.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS_PER_PAGE = 40
@@ -35,7 +35,7 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
   const unknownAddress = slice.rows.length === 0 ? parseEmailAddress(query) : null
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const noResult = unknownAddress
-    ? await strangerCard(kit, unknownAddress, token)
+    ? await noAccountCard(kit, unknownAddress, token)
     : html`<section class="card flush">${emptyList(people.nobody, people.nobodyLead)}</section>`
   const body = html`${pageHead(people.title, people.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" value="${query}" autocomplete="off" spellcheck="false" maxlength="${MAX_QUERY_LENGTH}"></div><button>${people.search}</button></form>

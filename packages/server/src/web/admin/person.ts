@@ -45,21 +45,23 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
   const now = kit.clock.now()
   const isSelf = user.id === signedIn.user.id
   const returnPath = `/admin/users/${user.id}`
-  const [keys, sessions, events, balance, usage, consents, signIn, ended, active] = await Promise.all([
-    kit.apiKeys.list(user.id, null, page),
-    kit.sessions.list(user.id, page),
-    kit.securityEvents.list(user.id, page),
-    kit.store.billing.balance(user.id),
-    kit.usage.ofUser(user.id),
-    kit.consents.list(user.id, page),
-    user.email && signInState(kit, user.email),
-    user.status === 'active' ? null : lastAct(kit, user.id, `user.${user.status}`),
-    token ? kit.store.apiKeys.countActive(user.id, now, 1) : 0,
-  ])
-  // Reading is audited, so a link on another site must not cause it: browsers send cookies with it.
+  const [keys, sessions, events, balance, usage, consents, signIn, statusAct, activeKeys] = await Promise.all(
+    [
+      kit.apiKeys.list(user.id, null, page),
+      kit.sessions.list(user.id, page),
+      kit.securityEvents.list(user.id, page),
+      kit.store.billing.balance(user.id),
+      kit.usage.ofUser(user.id),
+      kit.consents.list(user.id, page),
+      user.email && signInState(kit, user.email),
+      user.status === 'active' ? null : lastAct(kit, user.id, `user.${user.status}`),
+      token ? kit.store.apiKeys.countActive(user.id, now, 1) : 0,
+    ],
+  )
+  // Reading is audited, so a link on another site, with which browsers send cookies, must not cause it.
   const recordedList = isFromOtherSite(c)
     ? ''
-    : await recordedReading(kit, c, user, actedByOf(kit, c, signedIn), token)
+    : await readAuditedList(kit, c, user, actedByOf(kit, c, signedIn), token)
   const moreLink = ({ next }: { next: unknown }) =>
     next && !showsMore
       ? html`<p class="card-foot"><a href="${returnPath}?rows=more">${person.more}</a></p>`
@@ -67,18 +69,18 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
   const title = user.email ?? people.deleted
   const body = html`${backTo('people')}
 <div class="head"><div><h1>${title}</h1><p class="lead">${statusTag(user.status)}${isSelf ? youTag() : ''} ${user.name ? html`${user.name} · ` : ''}${copyableValue('person-id', user.id)}</p></div></div>
-${isDeleted ? html`<p class="banner warning">${person.deletedLead} ${ended ? html`${person.deletedBy} ${ended}` : person.deletedByPerson}</p>` : ''}
-${user.status === 'suspended' ? suspensionCard(user, ended, token) : ''}
+${isDeleted ? html`<p class="banner warning">${person.deletedLead} ${statusAct ? html`${person.deletedBy} ${statusAct}` : person.deletedByPerson}</p>` : ''}
+${user.status === 'suspended' ? suspensionCard(user, statusAct, token) : ''}
 ${user.deletesAt === null ? '' : html`<p class="banner warning">${person.deletes} ${time(user.deletesAt)}</p>`}
 ${signIn ? obstaclesOf(signIn, token, returnPath) : ''}
-<section class="card"><dl class="facts">${factsOf(user, dollars(balance), signIn || null)}</dl>${auditedLists(user)}</section>
+<section class="card"><dl class="facts">${factsOf(user, dollars(balance), signIn || null)}</dl>${auditedListLinks(user)}</section>
 ${recordedList}
 ${isDeleted ? '' : sessionsCard(kit, user, sessions.rows, { token, current: isSelf ? signedIn.session.id : null }, moreLink(sessions))}
 ${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', keys.rows.length > 0 ? keyTable(keys.rows, now, 'admin', undefined, null, user.status === 'suspended' ? adminTexts.statuses.suspended : null) : '', moreLink(keys))}
 ${card(person.events, '', itemList(await eventRows(kit, user.id, events.rows, 'admin')), moreLink(events))}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: user.status !== 'active' })}</section>
 ${isDeleted ? '' : card(person.consents, '', itemList(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${ago(each.grantedAt, now)}</p></li>`)), moreLink(consents))}
-${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangerousActsOf(user, isSelf, active > 0), token)}` : ''}`
+${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangerousActsOf(user, isSelf, activeKeys > 0), token)}` : ''}`
   return renderAdmin(kit, c, 'people', { title }, body)
 }
 
@@ -99,12 +101,12 @@ function languageOf({ locale }: User): string {
 }
 
 /** Links to the lists whose reading is audited, and to the audit. */
-function auditedLists({ id, status }: User): Html {
+function auditedListLinks({ id, status }: User): Html {
   const { person, nav } = adminTexts
   const link = (query: string, label: string) =>
     html`<a class="button second small" href="/admin/users/${id}${query}">${label}</a>`
-  const mails = status === 'deleted' ? '' : link('?show=mails', person.mails)
-  return html`<p class="buttons readings">${link('?show=ledger', person.ledger)} ${mails} <a class="button second small" href="/admin/users/${id}/export" download>${person.export}</a> <a class="button second small" href="/admin/audit?subject=${id}">${nav.audit}<span class="unseen"> ${person.ofThis}</span></a></p><p class="hint">${status === 'deleted' ? person.recordedOfDeleted : person.recorded}</p>`
+  const mailsLink = status === 'deleted' ? '' : link('?show=mails', person.mails)
+  return html`<p class="buttons readings">${link('?show=ledger', person.ledger)} ${mailsLink} <a class="button second small" href="/admin/users/${id}/export" download>${person.export}</a> <a class="button second small" href="/admin/audit?subject=${id}">${nav.audit}<span class="unseen"> ${person.ofThis}</span></a></p><p class="hint">${status === 'deleted' ? person.recordedOfDeleted : person.recorded}</p>`
 }
 
 function card(title: string, lead: string, content: Html | '', moreLink: Html | ''): Html {
@@ -119,8 +121,8 @@ function itemList(items: Html[]): Html | '' {
   return items.length > 0 ? html`<ul class="list">${items}</ul>` : ''
 }
 
-/** The requested list, whose reading is audited. */
-function recordedReading(
+/** Reads the requested list, which is audited. */
+function readAuditedList(
   kit: PageKit,
   c: PageContext,
   user: User,

@@ -41,24 +41,24 @@ export async function renderPolicies(kit: PageKit, c: PageContext): Promise<Resp
 
 /** POST /admin/policies. A mistake is shown in the form, with the submitted values. */
 export async function changePolicies(kit: PageKit, c: PageContext): Promise<Response> {
-  let typed: Fields | undefined
+  let fields: Fields | undefined
   try {
     return await act(kit, c, '/admin/policies', 'policies_saved', async (form, by) => {
-      typed = typedFields(form)
+      fields = readFields(form)
       const before = await kit.policies.read()
-      const wanted = parse(typed)
-      await kit.policies.change(onlyChanged(before, wanted), by(form.get('reason') ?? undefined))
+      const change = onlyChanged(before, parse(fields))
+      await kit.policies.change(change, by(form.get('reason') ?? undefined))
     })
   } catch (error) {
-    if (!typed || !(error instanceof KeywayError) || error.code !== 'invalid_request') throw error
-    return render(kit, c, typed, error.message)
+    if (!fields || !(error instanceof KeywayError) || error.code !== 'invalid_request') throw error
+    return render(kit, c, fields, error.message)
   }
 }
 
 function render(kit: PageKit, c: PageContext, fields: Fields, problem: string | null = null) {
   const { policies } = adminTexts
   const isEditable = mayChange(kit, requireReader(kit, c))
-  const disabled = isEditable ? '' : raw(' disabled')
+  const disabledAttribute = isEditable ? '' : raw(' disabled')
   const input = (name: FieldName, label: string, hint = '', mode = 'text') =>
     html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${fields[name]}" inputmode="${mode}" maxlength="${MAX_TEXT_LENGTH}" autocomplete="off" spellcheck="false"${hint ? raw(` aria-describedby="${name}-hint"`) : ''}>${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
   const checkbox = (name: FieldName, label: string) =>
@@ -67,7 +67,7 @@ function render(kit: PageKit, c: PageContext, fields: Fields, problem: string | 
     each =>
       html`<div class="choice"><input type="radio" id="sign-up-${each}" name="sign_up" value="${each}"${fields.sign_up === each ? raw(' checked') : ''}><div><label for="sign-up-${each}">${policies.signUps[each]}</label></div></div>`,
   )
-  const fieldsets = html`<fieldset class="card"${disabled}><legend>${policies.keys}</legend>
+  const fieldsets = html`<fieldset class="card"${disabledAttribute}><legend>${policies.keys}</legend>
 ${input('max_lifetime', policies.maxLifetime, policies.maxLifetimeHint, 'numeric')}
 ${checkbox('expiry_required', policies.expiryRequired)}
 ${input('default_lifetime', policies.defaultLifetime, '', 'numeric')}
@@ -75,12 +75,12 @@ ${checkbox('unrestricted', policies.unrestricted)}
 ${input('scopes', policies.scopes, policies.scopesHint)}
 <p><a href="/admin/keys?filter=violating">${policies.older}</a></p>
 </fieldset>
-<fieldset class="card"${disabled}><legend>${policies.signUp}</legend>
+<fieldset class="card"${disabledAttribute}><legend>${policies.signUp}</legend>
 ${signUps}
 ${input('domains', policies.domains, policies.domainsHint)}
 ${input('credit', policies.credit, '', 'decimal')}
 </fieldset>
-<fieldset class="card"${disabled}><legend>${policies.limits}</legend>
+<fieldset class="card"${disabledAttribute}><legend>${policies.limits}</legend>
 <p class="hint">${policies.limitsHint}</p>
 ${input('maxima', policies.maxima)}
 ${input('defaults', policies.defaults)}
@@ -126,70 +126,71 @@ function fieldsOf(policies: Policies): Fields {
   }
 }
 
-function typedFields(form: URLSearchParams): Fields {
-  const typed = (name: FieldName) => (form.get(name) ?? '').slice(0, MAX_TEXT_LENGTH).trim()
+function readFields(form: URLSearchParams): Fields {
+  const text = (name: FieldName) => (form.get(name) ?? '').slice(0, MAX_TEXT_LENGTH).trim()
   return {
-    max_lifetime: typed('max_lifetime'),
-    default_lifetime: typed('default_lifetime'),
-    scopes: typed('scopes'),
-    sign_up: typed('sign_up'),
-    domains: typed('domains'),
-    credit: typed('credit'),
-    maxima: typed('maxima'),
-    defaults: typed('defaults'),
-    person: typed('person'),
-    expiry_required: typed('expiry_required'),
-    unrestricted: typed('unrestricted'),
+    max_lifetime: text('max_lifetime'),
+    default_lifetime: text('default_lifetime'),
+    scopes: text('scopes'),
+    sign_up: text('sign_up'),
+    domains: text('domains'),
+    credit: text('credit'),
+    maxima: text('maxima'),
+    defaults: text('defaults'),
+    person: text('person'),
+    expiry_required: text('expiry_required'),
+    unrestricted: text('unrestricted'),
   }
 }
 
 /** @throws KeywayError `invalid_request` with the label of the wrong field */
-function parse(typed: Fields): Policies {
+function parse(fields: Fields): Policies {
   const { policies } = adminTexts
-  const scopes = splitList(typed.scopes)
-  const domains = splitList(typed.domains)
-  const hasBadScope = scopes.length > MAX_LISTED || scopes.some(each => scopeProblem(each) !== null)
+  const scopes = splitList(fields.scopes)
+  const domains = splitList(fields.domains)
+  const hasBadScope = scopes.length > MAX_ALLOWED_SCOPES || scopes.some(each => scopeProblem(each) !== null)
   return {
-    maxKeyLifetimeDays: typed.max_lifetime === '' ? null : days(typed.max_lifetime, policies.maxLifetime),
-    keyExpiryRequired: typed.expiry_required !== '',
-    defaultKeyLifetimeDays: days(typed.default_lifetime, policies.defaultLifetime),
+    maxKeyLifetimeDays:
+      fields.max_lifetime === '' ? null : parseDays(fields.max_lifetime, policies.maxLifetime),
+    keyExpiryRequired: fields.expiry_required !== '',
+    defaultKeyLifetimeDays: parseDays(fields.default_lifetime, policies.defaultLifetime),
     allowedScopes: hasBadScope ? refuse(policies.scopes) : scopes.length > 0 ? scopes : null,
-    unrestrictedKeysAllowed: typed.unrestricted !== '',
-    signUp: SIGN_UPS.find(each => each === typed.sign_up) ?? refuse(policies.signUp),
+    unrestrictedKeysAllowed: fields.unrestricted !== '',
+    signUp: SIGN_UPS.find(each => each === fields.sign_up) ?? refuse(policies.signUp),
     signUpDomains:
       domains.length > MAX_SIGN_UP_DOMAINS
         ? refuse(policies.domains)
         : domains.map(text => parseDomain(text) ?? refuse(policies.domains)),
-    trialCredit: parseAmountOrZero(typed.credit) ?? refuse(policies.credit),
-    keyLimits: limits(typed.maxima, policies.maxima),
-    keyDefaults: limits(typed.defaults, policies.defaults),
-    personLimits: limits(typed.person, policies.person),
+    trialCredit: parseAmountOrZero(fields.credit) ?? refuse(policies.credit),
+    keyLimits: parseLimits(fields.maxima, policies.maxima),
+    keyDefaults: parseLimits(fields.defaults, policies.defaults),
+    personLimits: parseLimits(fields.person, policies.person),
   }
 }
 
-const MAX_LISTED = 100
+const MAX_ALLOWED_SCOPES = 100
 
 function splitList(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter(Boolean))]
 }
 
-function days(text: string, label: string): number {
+function parseDays(text: string, label: string): number {
   const count = /^\d{1,5}$/.test(text) ? Number(text) : 0
   return count >= 1 && count <= MAX_LIFETIME_DAYS ? count : refuse(label)
 }
 
-function limits(text: string, label: string): RequestLimit[] {
-  const parsed = splitList(text).map(each => parseRequestLimit(each) ?? refuse(label))
-  return sortedRequestLimits(parsed) ?? refuse(label)
+function parseLimits(text: string, label: string): RequestLimit[] {
+  const parsedLimits = splitList(text).map(each => parseRequestLimit(each) ?? refuse(label))
+  return sortedRequestLimits(parsedLimits) ?? refuse(label)
 }
 
 function refuse(label: string): never {
   throw invalidForm(adminTexts.policies.bad(label))
 }
 
-/** Only the fields that the form changed: others stay unset, and follow the defaults. */
-function onlyChanged(before: Policies, wanted: Policies): PolicyChange {
-  const names = Object.keys(wanted) as (keyof Policies)[]
-  const differing = names.filter(name => JSON.stringify(before[name]) !== JSON.stringify(wanted[name]))
-  return Object.fromEntries(differing.map(name => [name, wanted[name]]))
+/** Only the policies that the form changes: the others stay unset, and follow the defaults. */
+function onlyChanged(before: Policies, after: Policies): PolicyChange {
+  const names = Object.keys(after) as (keyof Policies)[]
+  const changedNames = names.filter(name => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+  return Object.fromEntries(changedNames.map(name => [name, after[name]]))
 }

@@ -16,19 +16,19 @@ export const MAX_SELECTED = 40
 export async function renderRevokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
   requireRecentAdministrator(kit, c, '/admin/keys')
   const { keyList } = texts
-  const selected = await activeKeys(kit, c.req.queries('id') ?? [])
-  const owner = await personLinks(
+  const selectedKeys = await findActiveKeys(kit, c.req.queries('id') ?? [])
+  const ownerLink = await personLinks(
     kit,
-    selected.map(({ userId }) => userId),
+    selectedKeys.map(({ userId }) => userId),
   )
-  const count = selected.length
+  const count = selectedKeys.length
   return renderQuestion(kit, c, {
     section: 'keys',
     title: keyList.revokeTitle({ count }),
-    body: html`<ul>${selected.map(key => html`<li>${labelOf(key)} <code>${key.keyPrefix}…</code> · ${owner(key.userId)}</li>`)}</ul>
+    body: html`<ul>${selectedKeys.map(key => html`<li>${labelOf(key)} <code>${key.keyPrefix}…</code> · ${ownerLink(key.userId)}</li>`)}</ul>
 <p>${adminTexts.keys.revokeLead}</p>`,
     action: '/admin/keys/revoke',
-    fields: html`${selected.map(({ id }) => html`<input type="hidden" name="id" value="${id}">`)}${reasonField('reason')}`,
+    fields: html`${selectedKeys.map(({ id }) => html`<input type="hidden" name="id" value="${id}">`)}${reasonField('reason')}`,
     submit: keyList.revokeNow({ count }),
     cancel: { href: '/admin/keys', label: adminTexts.cancel },
   })
@@ -37,19 +37,19 @@ export async function renderRevokeKeys(kit: PageKit, c: PageContext): Promise<Re
 /** POST /admin/keys/revoke */
 export function revokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/keys', 'keys_revoked', async (form, by) => {
-    const selected = await activeKeys(kit, form.getAll('id'))
+    const selectedKeys = await findActiveKeys(kit, form.getAll('id'))
     const actedBy = by(form.get('reason') ?? undefined)
-    for (const { id } of selected) await kit.apiKeys.revokeById(id, actedBy)
-    return c.redirect(`/admin/keys?revoked=${selected.length}`, 303)
+    for (const { id } of selectedKeys) await kit.apiKeys.revokeById(id, actedBy)
+    return c.redirect(`/admin/keys?revoked=${selectedKeys.length}`, 303)
   })
 }
 
-/** The active keys among these. @throws KeywayError `invalid_request` if none is */
-async function activeKeys(kit: PageKit, typed: readonly string[]): Promise<OwnedApiKey[]> {
-  const ids = new Set(typed.slice(0, MAX_SELECTED).flatMap(text => parseId(text) ?? []))
+/** The active keys with these ids. @throws KeywayError `invalid_request` if there are none */
+async function findActiveKeys(kit: PageKit, idTexts: readonly string[]): Promise<OwnedApiKey[]> {
+  const ids = new Set(idTexts.slice(0, MAX_SELECTED).flatMap(text => parseId(text) ?? []))
   const now = kit.clock.now()
-  const found = [...(await kit.apiKeys.findMany([...ids])).values()]
-  const active = found.filter(key => statusOf(key, now) === 'active')
-  if (active.length === 0) throw invalidForm(texts.keyList.noneSelected)
-  return active
+  const keys = [...(await kit.apiKeys.findMany([...ids])).values()]
+  const activeKeys = keys.filter(key => statusOf(key, now) === 'active')
+  if (activeKeys.length === 0) throw invalidForm(texts.keyList.noneSelected)
+  return activeKeys
 }

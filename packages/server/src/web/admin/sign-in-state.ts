@@ -27,7 +27,7 @@ export function isLimited({ limits: { mails, returningMails, codesUntil } }: Sig
   return mails !== null || returningMails !== null || codesUntil !== null
 }
 
-/** The state in two short values. */
+/** The state as two labelled values. */
 export function signInFacts(state: SignInState): [label: string, value: Html][] {
   const { signIn } = adminTexts
   const tag = (isGood: boolean, good: string, bad: string) =>
@@ -41,7 +41,7 @@ export function signInFacts(state: SignInState): [label: string, value: Html][] 
 /**
  * The obstacles to signing in, each with the form that removes it; empty if there are none.
  *
- * @param token the form token; null: without forms
+ * @param token the form token; null for no forms
  * @param returnPath the page to return to
  */
 export function obstaclesOf(state: SignInState, token: string | null, returnPath: string): Html | '' {
@@ -83,7 +83,7 @@ const UNITS = [
   ['second', 1],
 ] as const
 
-/** A wait in words, rounded up, so that it is over by then. */
+/** Formats a wait in words. It is rounded up, so that the wait is over by then. */
 function waitInWords(seconds: number): string {
   const [unit, size] = UNITS.find(([, size]) => seconds > size) ?? UNITS[2]
   const count = Math.ceil(seconds / size)
@@ -91,7 +91,7 @@ function waitInWords(seconds: number): string {
 }
 
 /** The card of an address that has no account. */
-export async function strangerCard(kit: PageKit, email: EmailAddress, token: string | null): Promise<Html> {
+export async function noAccountCard(kit: PageKit, email: EmailAddress, token: string | null): Promise<Html> {
   const { signIn } = adminTexts
   const [state, policies, invitation] = await Promise.all([
     signInState(kit, email),

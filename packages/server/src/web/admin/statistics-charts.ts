@@ -39,7 +39,7 @@ interface ChartedNumber {
   of(bucket: StatisticBucket): number | null
 }
 
-const refusedOf = ({ refused }: StatisticBucket) =>
+const countRefused = ({ refused }: StatisticBucket) =>
   Object.values(refused).reduce((sum, count) => sum + count, 0)
 
 const CHARTED_NUMBERS: readonly ChartedNumber[] = [
@@ -57,7 +57,7 @@ const CHARTED_NUMBERS: readonly ChartedNumber[] = [
   },
   { id: 'mails', title: 'Mails sent', kind: 'uses', of: ({ mails_sent }) => mails_sent },
   { id: 'failed', title: 'Mails failed', kind: 'denied', of: ({ mails_failed }) => mails_failed },
-  { id: 'refused', title: 'Refused requests', kind: 'denied', of: refusedOf },
+  { id: 'refused', title: 'Refused requests', kind: 'denied', of: countRefused },
   { id: 'errors', title: 'Server errors', kind: 'denied', of: ({ errors }) => errors },
 ]
 
@@ -78,7 +78,7 @@ export function periodLinks(chosen: Period): Html {
   return html`<nav class="filter" aria-label="${texts.period}">${links}</nav>`
 }
 
-/** Current values; null: only the last measured value is known. */
+/** The current values. `people` is null if only its last measured value is known. */
 export interface CurrentValues {
   people: number | null
   agents: number
@@ -126,7 +126,7 @@ function summaryOf(
   return { figure: formatCount(sum), note: sum === 0 ? '' : texts.most[unit](formatCount(most)) }
 }
 
-/** A short label in UTC, as buckets are. */
+/** A short label in UTC, since buckets start and end in UTC. */
 function axisLabel(at: Instant, unit: UsageUnit): string {
   if (unit === 'hour') return `${new Date(at).toISOString().slice(11, 16)} UTC`
   return new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })

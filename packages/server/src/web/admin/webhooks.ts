@@ -19,12 +19,12 @@ import { WEBHOOK_EVENT_DESCRIPTIONS, WEBHOOK_EVENT_GROUPS } from './webhook-even
 import { webhooksTexts as texts } from './webhooks-texts.ts'
 
 /** The values of the form, possibly refused ones. */
-interface Typed {
+interface WebhookFields {
   url: string
   events: readonly WebhookEventType[]
 }
 
-/** /admin/webhooks */
+/** GET /admin/webhooks */
 export function renderWebhooks(kit: PageKit, c: PageContext): Promise<Response> {
   return renderList(kit, c, { url: '', events: [] })
 }
@@ -32,14 +32,14 @@ export function renderWebhooks(kit: PageKit, c: PageContext): Promise<Response> 
 async function renderList(
   kit: PageKit,
   c: PageContext,
-  typed: Typed,
+  fields: WebhookFields,
   problem: string | null = null,
 ): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const rows = await (await kit.webhooks()).list()
   const form = mayChange(kit, signedIn)
     ? html`<details class="card"${problem || rows.length === 0 ? raw(' open') : ''}><summary>${texts.create}</summary>
-<form method="post" action="/admin/webhooks" class="create">${formToken(kit.forms.token(c))}${settingsFields(typed)}<button>${texts.create}</button></form></details>`
+<form method="post" action="/admin/webhooks" class="create">${formToken(kit.forms.token(c))}${settingsFields(fields)}<button>${texts.create}</button></form></details>`
     : ''
   const body = html`${pageHead(texts.title, texts.lead)}
 <section class="card flush">${rows.length > 0 ? table(rows) : emptyList(texts.empty, texts.emptyLead)}</section>
@@ -62,7 +62,7 @@ function stateTag({ disabledBy }: WebhookStatus): Html {
     : html`<span class="tag revoked">${texts.disabled[disabledBy]}</span>`
 }
 
-function settingsFields({ url, events }: Typed): Html {
+function settingsFields({ url, events }: WebhookFields): Html {
   const groups = Map.groupBy(WEBHOOK_EVENT_TYPES, type => WEBHOOK_EVENT_GROUPS[type.split('.')[0]!]!)
   const choice = (type: WebhookEventType) =>
     html`<div class="choice"><input type="checkbox" id="${type}" name="events" value="${type}"${events.includes(type) ? raw(' checked') : ''} aria-describedby="${type}-words"><div><label for="${type}"><code>${type}</code></label><p class="hint" id="${type}-words">${WEBHOOK_EVENT_DESCRIPTIONS[type]}</p></div></div>`
@@ -73,14 +73,14 @@ function settingsFields({ url, events }: Typed): Html {
 <fieldset class="events"><legend>${texts.events}</legend><p class="hint">${texts.eventsHint}</p><div class="columns">${fieldsets}</div></fieldset>`
 }
 
-function typedIn(form: URLSearchParams): Typed {
+function readFields(form: URLSearchParams): WebhookFields {
   return { url: (form.get('url') ?? '').trim(), events: form.getAll('events').filter(isWebhookEventType) }
 }
 
 /** POST /admin/webhooks */
 export function createWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/webhooks', 'webhook_saved', async (form, by) => {
-    const { url, events } = typedIn(form)
+    const { url, events } = readFields(form)
     try {
       const { webhook, secret } = await (await kit.webhooks()).create({ url, events: [...events] }, by())
       return renderSecret(kit, c, webhook.id, secret, null)
@@ -90,7 +90,7 @@ export function createWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** The page that shows a new secret, once; neither caches nor referrers keep it. */
+/** The page that shows a new secret, once. Neither caches nor the Referer header keep it. */
 function renderSecret(
   kit: PageKit,
   c: PageContext,
@@ -106,7 +106,7 @@ ${note ? html`<p class="banner notice">${note}</p>` : ''}
   return renderAdmin(kit, c, 'webhooks', { title: texts.secretTitle }, body, 201)
 }
 
-/** /admin/webhooks/:id */
+/** GET /admin/webhooks/:id */
 export async function renderWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   return renderOne(kit, c, await (await kit.webhooks()).find(idOf(c)))
@@ -129,11 +129,11 @@ ${token ? actions(webhook, token) : ''}
 ${await deliveriesCard(kit, c, webhook.id, token)}
 ${secretsCard(webhook, token)}
 <section class="card"><h2>${texts.settings}</h2>${token ? html`<form method="post" action="${pathOf(webhook.id)}/change" class="create">${formToken(token)}${settingsFields(webhook)}<button>${texts.save}</button></form>` : html`<dl class="facts"><div><dt>${texts.events}</dt><dd>${webhook.events.join(' ') || texts.all}</dd></div></dl>`}</section>
-${token ? dangerCard([removal(webhook)], token) : ''}`
+${token ? dangerCard([removalAct(webhook)], token) : ''}`
   return renderAdmin(kit, c, 'webhooks', { title: texts.title, problem }, body, problem ? 400 : 200)
 }
 
-function removal({ id }: WebhookStatus): DangerousAct {
+function removalAct({ id }: WebhookStatus): DangerousAct {
   return {
     action: `${pathOf(id)}/remove`,
     title: texts.remove,
@@ -152,10 +152,10 @@ function actions({ id, disabledAt }: WebhookStatus, token: string): Html {
 function secretsCard({ id, secrets }: WebhookStatus, token: string | null): Html {
   const row = (secret: WebhookStatus['secrets'][number]) =>
     html`<li class="item"><div class="what"><span class="name">${texts.created} ${time(secret.createdAt)}</span><p><code>${secret.id}</code></p></div><p class="when"></p>${token && secrets.length > 1 ? html`<form class="buttons" method="post" action="${pathOf(id)}/remove-secret">${formToken(token)}<input type="hidden" name="secret" value="${secret.id}"><button class="second small harm">${texts.removeSecret}<span class="unseen"> ${secret.id}</span></button></form>` : ''}</li>`
-  const create = token
+  const createForm = token
     ? html`<form class="card-foot" method="post" action="${pathOf(id)}/new-secret">${formToken(token)}<button class="second">${texts.newSecret}</button></form>`
     : ''
-  return html`<section class="card flush"><div class="card-head"><h2>${texts.secrets}</h2><p class="quiet">${texts.secretsLead}</p></div><ul class="list">${secrets.map(row)}</ul>${create}</section>`
+  return html`<section class="card flush"><div class="card-head"><h2>${texts.secrets}</h2><p class="quiet">${texts.secretsLead}</p></div><ul class="list">${secrets.map(row)}</ul>${createForm}</section>`
 }
 
 const NOTICES: { [act: string]: Notice | undefined } = Object.assign(Object.create(null), {
@@ -168,12 +168,12 @@ const NOTICES: { [act: string]: Notice | undefined } = Object.assign(Object.crea
 /** POST /admin/webhooks/:id/:act */
 export function changeWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
-  const done = NOTICES[c.req.param('act') ?? ''] ?? 'webhook_saved'
-  return act(kit, c, pathOf(id), done, async (form, by) => {
+  const notice = NOTICES[c.req.param('act') ?? ''] ?? 'webhook_saved'
+  return act(kit, c, pathOf(id), notice, async (form, by) => {
     const webhooks = await kit.webhooks()
     switch (c.req.param('act')) {
       case 'change': {
-        const { url, events } = typedIn(form)
+        const { url, events } = readFields(form)
         try {
           return await webhooks.change(id, { url, events: [...events] }, by())
         } catch (error) {

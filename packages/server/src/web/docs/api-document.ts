@@ -64,10 +64,10 @@ export function operationsOf(document: ApiDocument): Operation[] {
 }
 
 /** Tags whose operations are documented for operators only. */
-const OPERATORS_TAGS = ['Administration']
+const OPERATOR_TAGS = ['Administration']
 
 export function isForOperators(tag: string): boolean {
-  return OPERATORS_TAGS.includes(tag)
+  return OPERATOR_TAGS.includes(tag)
 }
 
 /** The body with its first media type, which is JSON if there are several; null for an operation without a body. */

@@ -17,7 +17,7 @@ export function renderErrors(docs: Docs, c: PageContext) {
   return renderInFrame(docs, c, { title: words.errors, body, current: '/docs/errors' })
 }
 
-/** /errors/{code}: the page that the `type` of a problem document refers to. Null: there is no such code. */
+/** /errors/{code}: the page that the `type` of a problem document refers to. Null if there is no such code. */
 export function renderError(docs: Docs, c: PageContext, code: string) {
   if (!Object.hasOwn(PROBLEM_KINDS, code)) return null
   const { status, title, help } = PROBLEM_KINDS[code]!

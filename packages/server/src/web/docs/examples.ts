@@ -6,7 +6,7 @@ export function examplesOf(operation: Operation, publicUrl: string): Snippet[] {
   const call = callOf(operation, publicUrl)
   const method = SDK_METHODS[operation.operationId]
   return [
-    { language: 'sh', text: curl(call) },
+    { language: 'sh', text: curlCommand(call) },
     { language: 'ts', text: method ? typescriptSdk(call, method) : fetchCall(call) },
     { language: 'python', text: method ? pythonSdk(call, method) : httpxCall(call) },
   ]
@@ -53,8 +53,8 @@ interface Call {
   path: string
   /** Values of the path parameters. */
   params: string[]
-  /** The credential of the call. `owner`: a session or an API key. `app`: the app's id and secret. */
-  by: 'session' | 'owner' | 'app' | 'nobody'
+  /** The credential of the call: for `owner` a session or an API key, for `app` the app's id and secret. */
+  credential: 'session' | 'owner' | 'app' | 'none'
   idempotencyKey: string | null
   body: Record<string, unknown> | null
   isForm: boolean
@@ -62,55 +62,58 @@ interface Call {
 
 function callOf(operation: Operation, publicUrl: string): Call {
   const { method, security, parameters } = operation
-  const inPath = parameters.filter(each => each.in === 'path')
+  const pathParameters = parameters.filter(each => each.in === 'path')
   const body = bodyOf(operation)
-  const kinds = security.flatMap(each => Object.keys(each))
-  const key = parameters.find(({ name }) => name === 'Idempotency-Key')
+  const schemes = security.flatMap(each => Object.keys(each))
+  const idempotencyKey = parameters.find(({ name }) => name === 'Idempotency-Key')
   return {
     publicUrl,
     method,
-    path: inPath.reduce((path, each) => path.replace(`{${each.name}}`, exampleOf(each)), operation.path),
-    params: inPath.map(exampleOf),
-    by: kinds.includes('app')
+    path: pathParameters.reduce(
+      (path, each) => path.replace(`{${each.name}}`, exampleOf(each)),
+      operation.path,
+    ),
+    params: pathParameters.map(exampleOf),
+    credential: schemes.includes('app')
       ? 'app'
-      : kinds.includes('apiKey')
+      : schemes.includes('apiKey')
         ? 'owner'
-        : kinds.length > 0
+        : schemes.length > 0
           ? 'session'
-          : 'nobody',
-    idempotencyKey: key ? exampleOf(key) : null,
+          : 'none',
+    idempotencyKey: idempotencyKey ? exampleOf(idempotencyKey) : null,
     body: body ? ((body.content.example ?? {}) as Record<string, unknown>) : null,
-    isForm: body?.type === FORM,
+    isForm: body?.type === FORM_TYPE,
   }
 }
 
-const FORM = 'application/x-www-form-urlencoded'
+const FORM_TYPE = 'application/x-www-form-urlencoded'
 
 export function exampleOf({ example, schema }: Parameter): string {
   return String(example ?? schema.examples?.[0] ?? schema.enum?.[0] ?? '')
 }
 
-function curl({ method, publicUrl, path, by, idempotencyKey, body, isForm }: Call): string {
+function curlCommand({ method, publicUrl, path, credential, idempotencyKey, body, isForm }: Call): string {
   const lines = [
     `curl -sS ${method === 'GET' || (method === 'POST' && body) ? '' : `-X ${method} `}'${publicUrl}${path}'`,
   ]
-  if (by === 'app') lines.push(`-u "$KEYWAY_APP_ID:$KEYWAY_APP_SECRET"`)
-  else if (by !== 'nobody')
-    lines.push(`-H "Authorization: Bearer ${by === 'owner' ? '$KEYWAY_API_KEY' : '$ACCESS_TOKEN'}"`)
+  if (credential === 'app') lines.push(`-u "$KEYWAY_APP_ID:$KEYWAY_APP_SECRET"`)
+  else if (credential !== 'none')
+    lines.push(`-H "Authorization: Bearer ${credential === 'owner' ? '$KEYWAY_API_KEY' : '$ACCESS_TOKEN'}"`)
   if (idempotencyKey) lines.push(`-H 'Idempotency-Key: ${idempotencyKey}'`)
   if (body && isForm)
     lines.push(
       ...Object.entries(body).map(
-        ([name, value]) => `--data-urlencode '${name}=${quoteForShell(String(value))}'`,
+        ([name, value]) => `--data-urlencode '${name}=${escapeForShell(String(value))}'`,
       ),
     )
   else if (body)
-    lines.push("-H 'Content-Type: application/json'", `-d '${quoteForShell(JSON.stringify(body))}'`)
+    lines.push("-H 'Content-Type: application/json'", `-d '${escapeForShell(JSON.stringify(body))}'`)
   return lines.join(' \\\n  ')
 }
 
-/** A text in single quotes for a shell. */
-function quoteForShell(text: string): string {
+/** Escapes a text that stands in single quotes in a shell. */
+function escapeForShell(text: string): string {
   return text.replaceAll("'", `'\\''`)
 }
 
@@ -119,45 +122,45 @@ const CLIENTS = {
     owner: url => `new Keyway({ url: '${url}' }) // the key comes from KEYWAY_API_KEY`,
     session: url =>
       `new Keyway({ url: '${url}' })\n// signed in with keyway.sendMagicLink and keyway.verifyMagicLink`,
-    nobody: url => `new Keyway({ url: '${url}' })`,
+    none: url => `new Keyway({ url: '${url}' })`,
     app: url =>
       `new Keyway({\n  url: '${url}',\n  app: { id: process.env.KEYWAY_APP_ID, secret: process.env.KEYWAY_APP_SECRET },\n})`,
   },
   python: {
     owner: url => `Keyway(url="${url}")  # the key comes from KEYWAY_API_KEY`,
     session: url => `Keyway(url="${url}")  # signed in with send_magic_link and verify_magic_link`,
-    nobody: url => `Keyway(url="${url}")`,
+    none: url => `Keyway(url="${url}")`,
     app: url => `Keyway(url="${url}", app=(os.environ["KEYWAY_APP_ID"], os.environ["KEYWAY_APP_SECRET"]))`,
   },
-} satisfies Record<string, Record<Call['by'], (url: string) => string>>
+} satisfies Record<string, Record<Call['credential'], (url: string) => string>>
 
 type SdkMethod = (typeof SDK_METHODS)[string]
 
-function typescriptSdk({ publicUrl, by, params, body }: Call, { name, fields }: SdkMethod): string {
+function typescriptSdk({ publicUrl, credential, params, body }: Call, { name, fields }: SdkMethod): string {
   const values = fields
     ? fields.map(field => body?.[field])
     : body && Object.keys(body).length > 0
       ? [body]
       : []
-  const args = [...params.map(param => `'${param}'`), ...values.map(value => javascript(value))]
+  const args = [...params.map(param => `'${param}'`), ...values.map(value => javascriptLiteral(value))]
   return `import { Keyway } from '@keyway/sdk'
 
-const keyway = ${CLIENTS.ts[by](publicUrl)}
+const keyway = ${CLIENTS.ts[credential](publicUrl)}
 
 const answer = await keyway.${name}(${args.join(', ')})
 console.log(answer)`
 }
 
-function fetchCall({ publicUrl, method, path, by, idempotencyKey, body, isForm }: Call): string {
+function fetchCall({ publicUrl, method, path, credential, idempotencyKey, body, isForm }: Call): string {
   const headers: string[] = []
   // biome-ignore-start lint/suspicious/noTemplateCurlyInString: code that is shown
-  if (by === 'app')
+  if (credential === 'app')
     headers.push(
       'Authorization: `Basic ${btoa(`${process.env.KEYWAY_APP_ID}:${process.env.KEYWAY_APP_SECRET}`)}`',
     )
-  else if (by !== 'nobody')
+  else if (credential !== 'none')
     headers.push(
-      `Authorization: \`Bearer \${process.env.${by === 'owner' ? 'KEYWAY_API_KEY' : 'ACCESS_TOKEN'}}\``,
+      `Authorization: \`Bearer \${process.env.${credential === 'owner' ? 'KEYWAY_API_KEY' : 'ACCESS_TOKEN'}}\``,
     )
   if (idempotencyKey) headers.push(`'Idempotency-Key': '${idempotencyKey}'`)
   if (body && !isForm) headers.push("'Content-Type': 'application/json'")
@@ -167,7 +170,7 @@ function fetchCall({ publicUrl, method, path, by, idempotencyKey, body, isForm }
     ...(headers.length > 0 ? [`headers: {\n    ${headers.join(',\n    ')},\n  }`] : []),
     ...(body
       ? [
-          `body: ${isForm ? `new URLSearchParams(${javascript(body)})` : `JSON.stringify(${javascript(body)})`}`,
+          `body: ${isForm ? `new URLSearchParams(${javascriptLiteral(body)})` : `JSON.stringify(${javascriptLiteral(body)})`}`,
         ]
       : []),
   ]
@@ -176,23 +179,23 @@ function fetchCall({ publicUrl, method, path, by, idempotencyKey, body, isForm }
 console.log(answer.status, await answer.text())`
 }
 
-/** JSON as a literal of JavaScript, as a person would write it. */
-function javascript(value: unknown): string {
+/** Formats a value as a literal of JavaScript, as a person would write it. */
+function javascriptLiteral(value: unknown): string {
   return JSON.stringify(value, null, 2)
     .replace(/^( *)"([A-Za-z_]\w*)":/gm, '$1$2:')
     .replaceAll('\n', '\n  ')
     .replace(/\n {2}([\]}])$/, '\n$1')
 }
 
-function pythonSdk({ publicUrl, by, params, body }: Call, { name, fields }: SdkMethod): string {
+function pythonSdk({ publicUrl, credential, params, body }: Call, { name, fields }: SdkMethod): string {
   const bodyFields = Object.entries(body ?? {}).filter(([field]) => !fields || fields.includes(field))
   const args = [
     ...params.map(param => `"${param}"`),
-    ...bodyFields.map(([field, value]) => `${field}=${python(value)}`),
+    ...bodyFields.map(([field, value]) => `${field}=${pythonLiteral(value)}`),
   ]
-  const [client, comment = ''] = CLIENTS.python[by](publicUrl).split('  #')
+  const [client, comment = ''] = CLIENTS.python[credential](publicUrl).split('  #')
   return `import asyncio
-${by === 'app' ? 'import os\n' : ''}from keyway import Keyway
+${credential === 'app' ? 'import os\n' : ''}from keyway import Keyway
 
 async def main():
     async with ${client} as keyway:${comment && `  #${comment}`}
@@ -202,21 +205,21 @@ async def main():
 asyncio.run(main())`
 }
 
-function httpxCall({ publicUrl, method, path, by, idempotencyKey, body, isForm }: Call): string {
+function httpxCall({ publicUrl, method, path, credential, idempotencyKey, body, isForm }: Call): string {
   const headers: string[] = []
-  if (by !== 'nobody' && by !== 'app')
+  if (credential !== 'none' && credential !== 'app')
     headers.push(
-      `"Authorization": f"Bearer {os.environ['${by === 'owner' ? 'KEYWAY_API_KEY' : 'ACCESS_TOKEN'}']}"`,
+      `"Authorization": f"Bearer {os.environ['${credential === 'owner' ? 'KEYWAY_API_KEY' : 'ACCESS_TOKEN'}']}"`,
     )
   if (idempotencyKey) headers.push(`"Idempotency-Key": "${idempotencyKey}"`)
   const args = [
     `"${method}"`,
     `"${publicUrl}${path}"`,
     ...(headers.length > 0 ? [`headers={${headers.join(', ')}}`] : []),
-    ...(by === 'app' ? [`auth=(os.environ["KEYWAY_APP_ID"], os.environ["KEYWAY_APP_SECRET"])`] : []),
-    ...(body ? [`${isForm ? 'data' : 'json'}=${python(body)}`] : []),
+    ...(credential === 'app' ? [`auth=(os.environ["KEYWAY_APP_ID"], os.environ["KEYWAY_APP_SECRET"])`] : []),
+    ...(body ? [`${isForm ? 'data' : 'json'}=${pythonLiteral(body)}`] : []),
   ]
-  return `${by === 'nobody' ? '' : 'import os\n'}import httpx
+  return `${credential === 'none' ? '' : 'import os\n'}import httpx
 
 answer = httpx.request(
     ${args.join(',\n    ')},
@@ -224,14 +227,14 @@ answer = httpx.request(
 print(answer.status_code, answer.text)`
 }
 
-/** JSON as a literal of Python. */
-function python(value: unknown): string {
+/** Formats a value as a literal of Python. */
+function pythonLiteral(value: unknown): string {
   if (value === null) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'
-  if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`
+  if (Array.isArray(value)) return `[${value.map(pythonLiteral).join(', ')}]`
   if (typeof value !== 'object') return JSON.stringify(value)
   return `{${Object.entries(value)
-    .map(([name, member]) => `${JSON.stringify(name)}: ${python(member)}`)
+    .map(([name, member]) => `${JSON.stringify(name)}: ${pythonLiteral(member)}`)
     .join(', ')}}`
 }
 

@@ -18,7 +18,7 @@ export interface DocsPage {
 /** What all pages of the documentation share. */
 export interface Docs {
   kit: PageKit
-  /** In the order of the reference. */
+  /** The operations of the API, in the order of the reference. */
   operations: readonly Operation[]
 }
 
@@ -30,11 +30,11 @@ export function renderInFrame(
 ): Response | Promise<Response> {
   const { docs } = texts
   const { title, body, status, current } = page
-  const framed = html`<div class="docs">
+  const content = html`<div class="docs">
 <details class="docs-menu"><summary>${docs.menu}</summary><div>${current === SEARCH_PATH ? '' : searchForm('')}${menu(operations, page, mayReadOperatorDocs(c))}</div></details>
 <article class="doc">${body}</article>
 </div>`
-  return kit.render(c, { title, current: '/docs', isDocumentation: true }, framed, status)
+  return kit.render(c, { title, current: '/docs', isDocumentation: true }, content, status)
 }
 
 /** Whether the documents for operators are shown. */
@@ -55,24 +55,24 @@ const MAGNIFIER = raw(
   '<svg class="magnifier" viewBox="0 0 20 20" aria-hidden="true" focusable="false"><circle cx="8.5" cy="8.5" r="5.5"/><path d="m12.7 12.7 4.8 4.8"/></svg>',
 )
 
-type Entry = readonly [path: string, label: string]
+type MenuEntry = readonly [path: string, label: string]
 
 function menu(operations: readonly Operation[], { current, call }: DocsPage, isOperator: boolean): Html {
   const { docs } = texts
-  const guidesOf = (wanted: string): Entry[] =>
+  const guidesOf = (wanted: string): MenuEntry[] =>
     GUIDES.filter(({ group }) => group === wanted).map(({ slug, label }) => [`/docs/${slug}`, label])
   const tags = [...new Set(operations.map(({ tag }) => tag))]
-  const tagEntries = (forOperators: boolean): Entry[] =>
+  const tagEntries = (forOperators: boolean): MenuEntry[] =>
     tags.filter(tag => isForOperators(tag) === forOperators).map(tag => [tagPath(tag), tag])
-  const groups: [string, Entry[]][] = [
+  const groups: [string, MenuEntry[]][] = [
     [docs.guides, guidesOf('guides')],
     [docs.reference, [...tagEntries(false), ['/docs/errors', docs.errors]]],
     ...(isOperator
-      ? [[docs.operators, [...guidesOf('operators'), ...tagEntries(true)]] as [string, Entry[]]]
+      ? [[docs.operators, [...guidesOf('operators'), ...tagEntries(true)]] as [string, MenuEntry[]]]
       : []),
   ]
   const shownPath = call ? operationPath(call) : current
-  const link = ([path, label]: Entry) =>
+  const link = ([path, label]: MenuEntry) =>
     html`<a href="${path}"${path === shownPath ? raw(' aria-current="page"') : ''}>${label}</a>`
   const calls = operations.filter(({ tag }) => tagPath(tag) === current)
   const operationList = html`<ul>${calls.map(each => html`<li>${link([operationPath(each), each.summary])}</li>`)}</ul>`
@@ -87,15 +87,15 @@ export function tagPath(tag: string): string {
 }
 
 /** The CSS class of a method's tag; other methods have `warn`. */
-const METHOD_TAGS: Readonly<Record<string, string>> = {
+const METHOD_TAG_CLASSES: Readonly<Record<string, string>> = {
   GET: 'active',
   POST: 'own',
   DELETE: 'revoked',
 }
 
-/** `POST /v1/api-keys`, with the method as a tag. */
+/** An operation as `POST /v1/api-keys`, with the method as a tag. */
 export function methodAndPath({ method, path }: Operation): Html {
-  return html`<span class="tag ${METHOD_TAGS[method] ?? 'warn'}">${method}</span> <code>${path}</code>`
+  return html`<span class="tag ${METHOD_TAG_CLASSES[method] ?? 'warn'}">${method}</span> <code>${path}</code>`
 }
 
 export function operationPath({ operationId }: Operation): string {

@@ -5,7 +5,7 @@ import type { Html } from '../layout.ts'
 type Kind = 'comment' | 'string' | 'keyword' | 'variable'
 
 interface Syntax {
-  /** What starts a comment that ends with the line; null: the language has none. */
+  /** The characters that start a comment up to the end of the line; null if the language has no such comments. */
   comment: string | null
   quotes: string
   keywords: ReadonlySet<string>
@@ -36,23 +36,23 @@ const SYNTAXES: Readonly<Record<string, Syntax>> = {
 const ALIASES: Readonly<Record<string, string>> = { js: 'ts', bash: 'sh' }
 
 /**
- * Code with syntax highlighting, as far as our own examples need it: a complete library is larger than the
- * documentation. Unknown languages are not highlighted.
+ * Highlights the syntax of code as far as our own examples need it: a complete library is larger than the
+ * documentation. Code in unknown languages is not highlighted.
  */
 export function highlight(language: string, text: string): Html {
   const syntax = SYNTAXES[ALIASES[language] ?? language]
   if (!syntax) return html`${text}`
   const parts: (string | Html)[] = []
-  let plainFrom = 0
+  let plainStart = 0
   for (let at = 0; at < text.length; ) {
     const { end, kind } = tokenAt(syntax, text, at)
     if (kind) {
-      parts.push(text.slice(plainFrom, at), html`<span class="${kind}">${text.slice(at, end)}</span>`)
-      plainFrom = end
+      parts.push(text.slice(plainStart, at), html`<span class="${kind}">${text.slice(at, end)}</span>`)
+      plainStart = end
     }
     at = end
   }
-  return html`${parts}${text.slice(plainFrom)}`
+  return html`${parts}${text.slice(plainStart)}`
 }
 
 const WORD = /[\w$]+/y

@@ -28,21 +28,21 @@ export const GUIDES: readonly Guide[] = [
   { slug: 'webhooks', label: 'Webhooks', group: 'operators', file: 'docs/webhooks.md' },
 ]
 
-/** Addresses in the documents that stand for the service's own. */
+/** Origins in the documents that are replaced by the service's own. */
 const EXAMPLE_ORIGINS = ['https://keyway.example.com', 'http://localhost:8080']
 
 export interface Library {
-  /** Renders a document, on the first use in each language, since the labels of its buttons are translated. */
+  /** Renders a document on its first use in each language, since the labels of its buttons are translated. */
   read(guide: Guide): RenderedDocument
 }
 
 export function createLibrary(publicUrl: string): Library {
-  const rendered = new Map<string, RenderedDocument>()
+  const renderedDocuments = new Map<string, RenderedDocument>()
   return {
     read(guide) {
       const name = `${guide.slug} ${localization().tag}`
-      const document = rendered.get(name) ?? render(guide, publicUrl)
-      rendered.set(name, document)
+      const document = renderedDocuments.get(name) ?? render(guide, publicUrl)
+      renderedDocuments.set(name, document)
       return document
     },
   }
@@ -52,7 +52,7 @@ function render(guide: Guide, publicUrl: string): RenderedDocument {
   const source = readOwnFile(guide.file).toString()
   return renderMarkdown(source, {
     resolveLink: target => resolveLink(target, guide.file),
-    // Examples for operators are about settings, so the service's own address must not replace theirs.
+    // Examples for operators are about settings, so their addresses are not replaced by the service's own.
     personalize: text => (guide.group === 'guides' ? withOrigin(text, publicUrl) : text),
   })
 }

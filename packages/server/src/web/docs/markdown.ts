@@ -3,11 +3,11 @@ import { areAlternatives, codeBlock, codeTabs, type Snippet } from './code.ts'
 
 /** A section of a document, for the table of contents and the search. */
 export interface Section {
-  /** The id of its heading. */
+  /** The id of the section's heading. */
   anchor: string
   heading: string
   depth: number
-  /** Its text without markup. */
+  /** The section's text without markup. */
   text: string
 }
 
@@ -19,15 +19,15 @@ export interface RenderedDocument {
 }
 
 export interface MarkdownOptions {
-  /** The URL of a linked file; null: only the link's text is kept. */
+  /** The URL of a linked file; null if only the text of the link is to be kept. */
   resolveLink(target: string): string | null
   /** Replaces the example address in a text by the service's own. */
   personalize(text: string): string
 }
 
 /**
- * Renders a document of the project. HTML in it is dropped, so that the output contains only tags that are written
- * here. Consecutive code blocks in different languages become tabs.
+ * Renders a document of the project. HTML in the source is dropped, so that only Markdown can produce tags. Consecutive
+ * code blocks in different languages become tabs.
  */
 export function renderMarkdown(source: string, options: MarkdownOptions): RenderedDocument {
   const anchors = new Set<string>()
@@ -102,9 +102,9 @@ function alternativesFrom(tokens: readonly Token[], start: number): Snippet[] {
   const codes: Snippet[] = []
   for (const token of tokens.slice(start)) {
     if (token.type !== 'code') break
-    const extended = [...codes, snippetOf(token as Tokens.Code)]
-    if (!areAlternatives(extended)) break
-    codes.push(extended.at(-1)!)
+    const code = snippetOf(token as Tokens.Code)
+    if (!areAlternatives([...codes, code])) break
+    codes.push(code)
   }
   return codes
 }
@@ -113,7 +113,7 @@ function snippetOf({ lang, text }: Tokens.Code): Snippet {
   return { language: lang ?? '', text }
 }
 
-function sectionOf({ depth, text }: Tokens.Heading, taken: Set<string>): Section {
+function sectionOf({ depth, text }: Tokens.Heading, usedAnchors: Set<string>): Section {
   const heading = text.replace(/[`*]/g, '')
   const base = heading
     .toLowerCase()
@@ -121,8 +121,8 @@ function sectionOf({ depth, text }: Tokens.Heading, taken: Set<string>): Section
     .trim()
     .replaceAll(/\s/g, '-')
   let anchor = base
-  for (let repeated = 1; taken.has(anchor); repeated++) anchor = `${base}-${repeated}`
-  taken.add(anchor)
+  for (let number = 1; usedAnchors.has(anchor); number++) anchor = `${base}-${number}`
+  usedAnchors.add(anchor)
   return { anchor, heading, depth, text: '' }
 }
 
@@ -135,19 +135,19 @@ function addText(sections: Section[], token: Token): void {
 }
 
 function plainText(token: Token): string {
-  if (token.type === 'code') return withoutMarks((token as Tokens.Code).text)
+  if (token.type === 'code') return withoutMarkup((token as Tokens.Code).text)
   if (token.type === 'table') return (token as Tokens.Table).rows.map(sentenceOf).join(' ')
-  return withoutMarks(token.raw)
+  return withoutMarkup(token.raw)
 }
 
 /** A row of a table as a sentence, so that an excerpt reads as text: `svc_…: an API key; 190 bits.` */
 function sentenceOf(cells: readonly Tokens.TableCell[]): string {
-  const [first, ...rest] = cells.map(({ text }) => withoutMarks(text).trim()).filter(Boolean)
+  const [first, ...rest] = cells.map(({ text }) => withoutMarkup(text).trim()).filter(Boolean)
   const sentence = rest.length > 0 ? `${first}: ${rest.join('; ')}` : (first ?? '')
   return /[.!?:]$/.test(sentence) ? sentence : `${sentence}.`
 }
 
-function withoutMarks(text: string): string {
+function withoutMarkup(text: string): string {
   return text.replace(LINK_TARGET, ']').replace(/[`*#[\]]/g, '')
 }
 

@@ -30,7 +30,7 @@ export interface DocsHandlers {
 /** Depth of the headings that a guide's table of contents lists. */
 const LISTED_DEPTH = 2
 /** A guide with fewer sections has no table of contents. */
-const MIN_LISTED = 3
+const MIN_LISTED_SECTIONS = 3
 
 export function createDocsHandlers(kit: PageKit): DocsHandlers {
   const document = kit.api.document() as ApiDocument
@@ -61,12 +61,12 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
     const { title, html: content, sections } = library.read(guide)
     const listedSections = sections.filter(({ depth }) => depth === LISTED_DEPTH)
     const contentsList =
-      listedSections.length < MIN_LISTED
+      listedSections.length < MIN_LISTED_SECTIONS
         ? ''
         : html`<nav class="on-page" aria-labelledby="on-page"><div><p id="on-page">${texts.docs.onThisPage}</p><ul>${listedSections.map(({ anchor, heading }) => html`<li><a href="#${anchor}">${heading}</a></li>`)}</ul></div></nav>`
-    // The guide is marked as English, whatever the language of the page around it.
+    // The guide is marked as English, since the page around it may be in another language.
     const [lead, rest] = splitAtSection(content)
-    const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${raw(lead)}${contentsList}${raw(rest)}</div>${nextTo(guide)}`
+    const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${raw(lead)}${contentsList}${raw(rest)}</div>${neighbourLinks(guide)}`
     return renderInFrame(docs, c, { title: guide.label, body, current: `/docs/${slug}` })
   }
 
@@ -88,7 +88,7 @@ function splitAtSection(content: string): [lead: string, rest: string] {
 }
 
 /** Links to the previous and the next guide of the group. */
-function nextTo(guide: Guide): Html {
+function neighbourLinks(guide: Guide): Html {
   const group = GUIDES.filter(each => each.group === guide.group)
   const at = group.indexOf(guide)
   const link = (to: Guide | undefined, rel: 'prev' | 'next') =>

@@ -22,7 +22,7 @@ import {
 } from './frame.ts'
 import { inlineMarkup } from './inline.ts'
 
-/** /docs/api/{tag}: the operations of one tag. Null: there is none that this person may see. */
+/** /docs/api/{tag}: the operations of one tag. Null if there is no such tag that this person may see. */
 export function renderTag(docs: Docs, document: ApiDocument, c: PageContext, slug: string) {
   const tag = document.tags.find(({ name }) => tagPath(name) === `/docs/api/${slug}`)
   if (!tag || (isForOperators(tag.name) && !mayReadOperatorDocs(c))) return null
@@ -32,25 +32,25 @@ export function renderTag(docs: Docs, document: ApiDocument, c: PageContext, slu
   return renderInFrame(docs, c, { title: tag.name, body, current: tagPath(tag.name) })
 }
 
-/** /docs/call/{operation}: one operation, followed by `below`. */
+/** /docs/call/{operation}: one operation. @param callForm the form that makes a call, or nothing */
 export function renderOperation(
   docs: Docs,
   document: ApiDocument,
   c: PageContext,
   operation: Operation,
-  below: Html | '',
+  callForm: Html | '',
   status = 200,
 ) {
   const { docs: words } = texts
   const { schemas } = document.components
   const body = bodyOf(operation)
-  const parameters = (wanted: Parameter['in']) => operation.parameters.filter(each => each.in === wanted)
+  const parameters = (place: Parameter['in']) => operation.parameters.filter(each => each.in === place)
   const content = html`<p class="back"><a href="${tagPath(operation.tag)}">${operation.tag}</a></p>
 <h1>${operation.summary}</h1>
 <p class="call">${methodAndPath(operation)}</p>
 <p>${inlineMarkup(operation.description)}</p>
 ${codeTabs(examplesOf(operation, docs.kit.publicUrl), 'example')}
-${below}
+${callForm}
 ${fieldTable(words.path, parameters('path').map(parameterField))}
 ${fieldTable(words.query, parameters('query').map(parameterField))}
 ${fieldTable(words.headers, parameters('header').map(parameterField))}
@@ -100,7 +100,7 @@ function nameOf(reference: string): string {
   return reference.split('/').at(-1)!
 }
 
-/** A short name of a type: for an anyOf with null the other type, for an enumeration its values. */
+/** A short name of a type. An enumeration is named by its values, and `null` is left out of alternatives. */
 function typeOf({ $ref, type, items, anyOf, enum: values }: Schema): string {
   if ($ref) return nameOf($ref)
   if (values) return values.map(value => JSON.stringify(value)).join(' | ')

@@ -15,17 +15,17 @@ import {
 } from './frame.ts'
 import { GUIDES, type Library } from './library.ts'
 
-/** A search result: a section, an operation or an error. */
+/** What a search can find: a section, an operation or an error. */
 interface Entry {
   path: string
   title: string
   /** The title of the guide that contains a section, the method and path of an operation, or the code of an error. */
   context: string
   text: string
-  /** A further name that is searched but not shown. */
-  also?: string
+  /** A name that is searched but not shown. */
+  hiddenName?: string
   /** The searched texts in lower case, computed once, since anybody may search as often as they like. */
-  lower: { title: string; context: string; text: string }
+  lowerCase: { title: string; context: string; text: string }
   forOperators: boolean
 }
 
@@ -66,17 +66,17 @@ function results(query: string, words: readonly string[], hits: readonly Hit[]):
 
 function allEntries(docs: Docs, library: Library): Entry[] {
   return collectEntries(docs, library).map(entry => {
-    const { title, context, text, also = '' } = entry
-    const lower = {
+    const { title, context, text, hiddenName = '' } = entry
+    const lowerCase = {
       title: title.toLowerCase(),
-      context: `${context} ${also}`.toLowerCase(),
+      context: `${context} ${hiddenName}`.toLowerCase(),
       text: text.toLowerCase(),
     }
-    return { ...entry, lower }
+    return { ...entry, lowerCase }
   })
 }
 
-function collectEntries({ operations }: Docs, library: Library): Omit<Entry, 'lower'>[] {
+function collectEntries({ operations }: Docs, library: Library): Omit<Entry, 'lowerCase'>[] {
   const sections = GUIDES.flatMap(guide => {
     const { sections } = library.read(guide)
     return sections.map(({ anchor, heading, text }) => ({
@@ -92,7 +92,7 @@ function collectEntries({ operations }: Docs, library: Library): Omit<Entry, 'lo
     title: operation.summary,
     context: `${operation.method} ${operation.path}`,
     text: operation.description.replaceAll('`', ''),
-    also: operation.operationId,
+    hiddenName: operation.operationId,
     forOperators: isForOperators(operation.tag),
   }))
   const errors = Object.entries(PROBLEMS).map(([code, { title, help }]) => ({
@@ -120,21 +120,21 @@ function search(entries: readonly Entry[], words: readonly string[]): Hit[] {
     .slice(0, MAX_HITS)
 }
 
-/** The score of a word in the title and in the context; one occurrence in the text has 1. */
+/** What a word in the title or in the context adds to the score; an occurrence in the text adds 1. */
 const TITLE_WEIGHT = 20
 const CONTEXT_WEIGHT = 8
 /** Maximum number of occurrences in a text that count. */
 const MAX_COUNTED = 5
 
-function scoreOf({ lower: { title, context, text } }: Entry, words: readonly string[]): number {
+function scoreOf({ lowerCase: { title, context, text } }: Entry, words: readonly string[]): number {
   let score = 0
   for (const word of words) {
-    const found =
+    const wordScore =
       countOf(word, text) +
       (title.includes(word) ? TITLE_WEIGHT : 0) +
       (context.includes(word) ? CONTEXT_WEIGHT : 0)
-    if (found === 0) return 0
-    score += found
+    if (wordScore === 0) return 0
+    score += wordScore
   }
   return score
 }
@@ -148,14 +148,15 @@ function countOf(word: string, text: string): number {
 }
 
 /** The text around the first word that is found, cut at spaces, with all found words marked. */
-function excerpt({ text, lower: { text: lower } }: Entry, words: readonly string[]): Html {
-  const firstMatch = Math.min(...words.map(word => lower.indexOf(word)).filter(at => at >= 0), text.length)
+function excerpt({ text, lowerCase }: Entry, words: readonly string[]): Html {
+  const matches = words.map(word => lowerCase.text.indexOf(word)).filter(at => at >= 0)
+  const firstMatch = Math.min(...matches, text.length)
   const earliest = firstMatch === text.length ? 0 : Math.max(0, firstMatch - EXCERPT_LENGTH / 3)
   const start = earliest === 0 ? 0 : Math.min(firstMatch, text.indexOf(' ', earliest) + 1 || firstMatch)
   const latest = start + EXCERPT_LENGTH
   const lastSpace = latest < text.length ? text.lastIndexOf(' ', latest) : text.length
-  const isInside = lastSpace > (firstMatch === text.length ? start : Math.max(start, firstMatch))
-  const end = isInside ? lastSpace : latest
+  const isAfterMatch = lastSpace > (firstMatch === text.length ? start : Math.max(start, firstMatch))
+  const end = isAfterMatch ? lastSpace : latest
   return html`${start > 0 ? '… ' : ''}${withMarks(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
 }
 
@@ -164,13 +165,14 @@ function withMarks(text: string, words: readonly string[]): Html {
   const parts: (string | Html)[] = []
   let at = 0
   while (at < text.length) {
-    const next = words
-      .map(word => ({ word, found: lowerText.indexOf(word, at) }))
-      .filter(({ found }) => found >= 0)
-      .sort((one, other) => one.found - other.found)[0]
-    if (!next) break
-    const end = next.found + next.word.length
-    parts.push(text.slice(at, next.found), html`<mark>${text.slice(next.found, end)}</mark>`)
+    const nextMatch = words
+      .map(word => ({ word, start: lowerText.indexOf(word, at) }))
+      .filter(({ start }) => start >= 0)
+      .sort((one, other) => one.start - other.start)[0]
+    if (!nextMatch) break
+    const { start, word } = nextMatch
+    const end = start + word.length
+    parts.push(text.slice(at, start), html`<mark>${text.slice(start, end)}</mark>`)
     at = end
   }
   return html`${parts}${text.slice(at)}`

@@ -8,7 +8,7 @@ import { exampleOf } from './examples.ts'
 import { type Docs, operationPath } from './frame.ts'
 
 /** Maximum number of characters of a response that are shown. */
-const MAX_SHOWN = 30_000
+const MAX_SHOWN_LENGTH = 30_000
 
 /** A call that was made by the form: the submitted fields, and the response. */
 export interface TriedCall {
@@ -38,21 +38,21 @@ function field(parameter: Parameter, tried: TriedCall | null): Html {
   const id = `try-${parameter.in}-${name}`
   const fieldName = `${parameter.in}.${name}`
   const example = parameter.in === 'path' ? exampleOf(parameter) : ''
-  const typed = tried?.fields.get(fieldName) ?? ''
+  const typedValue = tried?.fields.get(fieldName) ?? ''
   return html`<div class="field"><label for="${id}"><code>${name}</code>${required ? html` <span class="quiet">${texts.docs.required}</span>` : ''}</label>${
     parameter.schema.enum
-      ? html`<select id="${id}" name="${fieldName}"><option value=""></option>${parameter.schema.enum.map(value => html`<option value="${String(value)}"${typed === value ? ' selected' : ''}>${String(value)}</option>`)}</select>`
-      : html`<input id="${id}" name="${fieldName}" value="${typed}" placeholder="${example}" autocomplete="off"${required ? ' required' : ''}>`
+      ? html`<select id="${id}" name="${fieldName}"><option value=""></option>${parameter.schema.enum.map(value => html`<option value="${String(value)}"${typedValue === value ? ' selected' : ''}>${String(value)}</option>`)}</select>`
+      : html`<input id="${id}" name="${fieldName}" value="${typedValue}" placeholder="${example}" autocomplete="off"${required ? ' required' : ''}>`
   }</div>`
 }
 
 function answer({ status, text }: TriedCall): Html {
   const { docs } = texts
-  const isTruncated = text.length > MAX_SHOWN
-  return html`<h3 role="status">${docs.answer({ status: String(status) })}</h3>${text ? codeBlock({ language: 'json', text: text.slice(0, MAX_SHOWN) }, 'tried') : ''}${isTruncated ? html`<p class="quiet">${docs.answerCut}</p>` : ''}`
+  const isTruncated = text.length > MAX_SHOWN_LENGTH
+  return html`<h3 role="status">${docs.answer({ status: String(status) })}</h3>${text ? codeBlock({ language: 'json', text: text.slice(0, MAX_SHOWN_LENGTH) }, 'tried') : ''}${isTruncated ? html`<p class="quiet">${docs.answerCut}</p>` : ''}`
 }
 
-/** Makes the call of a form. @throws KeywayError if nobody is signed in or the form token is invalid */
+/** Makes the call that a form describes. @throws KeywayError if nobody is signed in or the form token is invalid */
 export async function makeCall(
   { kit }: Docs,
   c: PageContext,
@@ -64,12 +64,12 @@ export async function makeCall(
     [...fields]
       .filter(([name, value]) => name.startsWith(prefix) && value.trim() !== '')
       .map(([name, value]) => [name.slice(prefix.length), value.trim()] as [string, string])
-  const typed = {
+  const typedCall = {
     operation: operationId,
     params: Object.fromEntries(fieldsWith('path.')),
     query: new URLSearchParams(fieldsWith('query.')),
     body: fields.get('body') ?? '',
   }
-  const { status, body } = await kit.api.call(typed, signedIn, c.env)
+  const { status, body } = await kit.api.call(typedCall, signedIn, c.env)
   return { fields, status, text: body === undefined ? '' : JSON.stringify(body, null, 2) }
 }
