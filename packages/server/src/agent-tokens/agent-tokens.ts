@@ -16,7 +16,7 @@ import { createExchangeLimits } from './exchange-limits.ts'
 const TYP = 'agent_ws'
 const DEFAULT_ALG: SigningAlg = 'EdDSA'
 const CONNECT_SCOPE = 'agent:connect'
-/** Seconds. Short, to limit the damage of a leaked token; a live connection renews in place. */
+/** Lifetime in seconds. Short, to limit the damage of a leaked token; a live connection renews its token in place. */
 export const AGENT_TOKEN_SECONDS = 900
 
 export interface AgentTokenClaims {
@@ -49,10 +49,10 @@ export interface IssuedAgentToken {
 
 export interface AgentTokens {
   /**
-   * Exchanges a key for an agent token. One read, no write.
+   * Exchanges a key for an agent token. For the hub's audience, this costs one database read and no write.
    *
    * @param audience a registered app's audience, or undefined for the hub
-   * @throws KeywayError as `ApiKeys.authenticate` does, and `invalid_request` (audience), `rate_limited`
+   * @throws KeywayError as `ApiKeys.authenticate` does, and `invalid_request` (an unknown audience), `rate_limited`
    */
   exchange(
     key: string,
@@ -157,8 +157,8 @@ interface AgentTokenTimes {
 
 /**
  * The times of a token that is issued now and does not outlive its key. Token times are whole seconds, so the key's
- * expiry is rounded up and the key works to its last millisecond; the hub and introspection check the key's exact
- * expiry.
+ * expiry is rounded up, and the token works until the last millisecond of its key; the hub and introspection check the
+ * exact expiry of the key.
  */
 function agentTokenTimes(keyExpiresAt: Instant | null, now: Instant): AgentTokenTimes {
   const issuedAt = Math.floor(now / SECOND)

@@ -34,7 +34,7 @@ export function createExchangeLimits({
   maxKeys?: number
 }): ExchangeLimits {
   const lengths = windows.map(({ window }) => WINDOW_LENGTHS[window])
-  const longest = Math.max(0, ...lengths)
+  const longestWindow = Math.max(0, ...lengths)
   let current = new KeyCounts(lengths, Math.floor(maxKeys / 2))
   let previous = new KeyCounts(lengths, Math.floor(maxKeys / 2))
   let currentSince = clock.now()
@@ -55,8 +55,8 @@ export function createExchangeLimits({
   }
 
   function recordOf(keyId: string, now: Instant): number {
-    if (now - currentSince >= 2 * longest) current.clear()
-    if (now - currentSince >= longest) rotate(now)
+    if (now - currentSince >= 2 * longestWindow) current.clear()
+    if (now - currentSince >= longestWindow) rotate(now)
     const existing = current.find(keyId)
     if (existing >= 0) return existing
     if (current.isFull) rotate(now)

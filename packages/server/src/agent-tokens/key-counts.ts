@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 
-/** Slots per window, so that memory per key does not depend on the limit. */
+/** Slots per window. Entries are counted by slot, so that the memory for a key does not depend on the limit. */
 const SLOTS = 12
 /** Maximum number of slots that count at once: those that began within the window, and the one before them. */
 const RING_SIZE = SLOTS + 1
@@ -53,7 +53,7 @@ export class KeyCounts {
     this.#width = HASH_WIDTH + lengths.length * WINDOW_WIDTH
   }
 
-  /** Keys with a record that was not moved to the next generation. */
+  /** Number of keys whose record was not moved to the next generation. */
   get size(): number {
     return this.#inserted - this.#moved
   }

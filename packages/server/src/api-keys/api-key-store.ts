@@ -10,9 +10,9 @@ import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 export interface KeySearch {
   prefixBeginning?: string
   externalId?: string
-  /** Active keys that were neither used nor created since then. */
+  /** Active keys that were neither used nor created since this instant. */
   unusedSince?: Instant
-  /** Active keys that end before then, soonest first. */
+  /** Active keys that expire before this instant, soonest first. */
   expiresBefore?: Instant
   /** Active keys without an expiry. */
   neverExpires?: true
@@ -83,11 +83,11 @@ export interface ApiKeyStore {
   listDormant(ids: readonly string[], unusedSince: Instant): Promise<ApiKey[]>
   /** Records a use if `lastUsedAt` is unchanged since it was read. True for exactly one of concurrent callers. */
   recordReuse(key: Pick<ApiKey, 'id' | 'lastUsedAt'>, use: RecordedUse): Promise<boolean>
-  /** Removes keys that expired before this and were not revoked. Returns how many. */
+  /** Removes keys that expired before `expiredBefore` and were not revoked, at most `batch`. Returns how many. */
   prune(expiredBefore: Instant, batch: number): Promise<number>
-  /** Removes keys, at most `batch`, of accounts that were deleted before this. Returns how many. */
+  /** Removes keys of accounts that were deleted before `deletedBefore`, at most `batch`. Returns how many. */
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
-  /** Removes the metadata of keys that expired or were revoked before this. Returns how many. */
+  /** Removes the metadata of keys that expired or were revoked before `endedBefore`. Returns of how many keys. */
   pruneMetadata(endedBefore: Instant, batch: number): Promise<number>
   /** Sets `lastUsedAt` and `lastUsedFrom` of each key, if its use is later than the stored one. `uses` is by key id. */
   recordUse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
@@ -113,7 +113,7 @@ export interface ApiKeyChanges {
       name?: string | null
       allowedNetworks?: string[]
       externalId?: string | null
-      /** JSON; null removes them. */
+      /** JSON; null removes the metadata. */
       metadata?: string | null
       limits?: Limits
       operatorLimits?: Limits

@@ -8,7 +8,7 @@ import { sha256 } from '../secrets.ts'
 import type { UserStatus } from '../users/user.ts'
 import type { Metadata } from './metadata.ts'
 
-/** Scopes that only keys of administrators may have. */
+/** Whether only keys of administrators may have this scope. */
 export function isAdministrative(scope: string): boolean {
   return scope.startsWith('admin:')
 }

@@ -51,8 +51,8 @@ export interface ApiKeys {
     externalId?: string,
   ): Promise<Slice<ApiKey>>
   /**
-   * The person's active keys with administrative scopes: without scopes, or with an `admin:` scope. They administer if
-   * the person is an administrator.
+   * The person's active keys with administrative scopes: without scopes, or with an `admin:` scope. They give
+   * administrative rights if the person is an administrator.
    */
   listAdministrative(userId: string): Promise<ApiKey[]>
   /** The metadata of these keys; keys without metadata are absent. */
@@ -164,8 +164,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const { key, apiKey } = newApiKey(userId, wanted, now)
       const metadata = storedForm(wanted.metadata ?? null)
       const mayExist = wanted.id !== undefined
-      const refused = await refusalNow(store, apiKey, mayExist)
-      if (refused) throw refusal(refused)
+      const reason = await refusalNow(store, apiKey, mayExist)
+      if (reason) throw refusal(reason)
       const outcome = await storage.runExclusive([`user:${userId}`], () =>
         storage.transaction<CreationOutcome>(
           tx => insertWithinLimits(tx, apiKey, metadata, { caller, mayExist, condition }),
@@ -241,8 +241,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     },
 
     async findMany(ids) {
-      const found = await store.apiKeys.findMany(ids)
-      return new Map(found.map(apiKey => [apiKey.id, apiKey]))
+      const apiKeys = await store.apiKeys.findMany(ids)
+      return new Map(apiKeys.map(apiKey => [apiKey.id, apiKey]))
     },
 
     warnOfExpiry: notices.warnOfExpiry,
@@ -271,18 +271,18 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     if (owner?.status !== 'active') return { refused: 'no_owner' }
     if (apiKey.scopes?.some(isAdministrative) && owner.role !== 'admin')
       return { refused: 'no_administrator' }
-    const refused = await refusalNow(tx, apiKey, mayExist)
-    if (refused) return { refused }
+    const reason = await refusalNow(tx, apiKey, mayExist)
+    if (reason) return { refused: reason }
     if (condition && !(await condition.consume(tx, apiKey))) return { refused: 'condition' }
     // The time is taken under the lock, so that creation times are in the order of creation.
     const now = clock.now()
-    const created = { ...apiKey, createdAt: now, metadataBytes: bytesOf(metadata) }
-    await tx.apiKeys.insert(created, metadata)
-    for (const quota of quotasOf(created)) await tx.quotas.insert(quota, created.id, now)
+    const newKey = { ...apiKey, createdAt: now, metadataBytes: bytesOf(metadata) }
+    await tx.apiKeys.insert(newKey, metadata)
+    for (const quota of quotasOf(newKey)) await tx.quotas.insert(quota, newKey.id, now)
     await tx.securityEvents.insert(
-      securityEvent('api_key_created', owner.id, now, caller, { keyId: created.id }),
+      securityEvent('api_key_created', owner.id, now, caller, { keyId: newKey.id }),
     )
-    return { apiKey: created }
+    return { apiKey: newKey }
   }
 
   async function refusalNow(

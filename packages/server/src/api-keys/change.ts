@@ -45,16 +45,16 @@ export function createChange({
     by: 'person' | 'key',
   ): Promise<ApiKey> {
     if (change.limits) assertWithinPolicy(change.limits, await policies.read())
-    const found = await storage.store.apiKeys.findOwned(userId, id)
-    if (!found) throw refusal('not_found')
+    const foundKey = await storage.store.apiKeys.findOwned(userId, id)
+    if (!foundKey) throw refusal('not_found')
     // Changes by a key count towards a limit of their own, so that a leaked key cannot exhaust its owner's.
-    if (changesNetworks(found, change) || change.limits) changeLimits.count(`${by}:${userId}`)
+    if (changesNetworks(foundKey, change) || change.limits) changeLimits.count(`${by}:${userId}`)
     const quotaId = newId(clock.now())
     const outcome = await storage.transaction<Outcome>(async tx => {
-      const current = await lockIfRightsChange(tx, found, change)
+      const current = await lockIfRightsChange(tx, foundKey, change)
       if (!current) return { refused: 'not_found' }
-      const refused = by === 'key' ? await looseningOf(tx, current, change) : null
-      if (refused) return { refused }
+      const reason = by === 'key' ? await looseningOf(tx, current, change) : null
+      if (reason) return { refused: reason }
       const now = clock.now()
       const wanted = change.limits
       const limits =
@@ -67,24 +67,24 @@ export function createChange({
   }
 
   async function setOperatorLimits(id: string, wanted: WantedLimits, by: ActedBy): Promise<ApiKey> {
-    const [found] = await storage.store.apiKeys.findMany([id])
-    if (!found) throw refusal('not_found')
+    const [foundKey] = await storage.store.apiKeys.findMany([id])
+    if (!foundKey) throw refusal('not_found')
     const quotaId = newId(clock.now())
-    const changed = await audit.perform<ApiKey | null>(by, async tx => {
-      await tx.users.lock(found.userId)
-      const key = await tx.apiKeys.findOwned(found.userId, id)
+    const changedKey = await audit.perform<ApiKey | null>(by, async tx => {
+      await tx.users.lock(foundKey.userId)
+      const key = await tx.apiKeys.findOwned(foundKey.userId, id)
       if (!key) return withoutChanges(null)
       const now = clock.now()
       const current = key.operatorLimits
       const replacement = { keyId: id, current, wanted, quotaId, by: 'operator' as const, now }
       const operatorLimits = await replaceLimits(tx, replacement)
-      const apiKey = await tx.apiKeys.update(found.userId, id, { operatorLimits }, now)
+      const apiKey = await tx.apiKeys.update(foundKey.userId, id, { operatorLimits }, now)
       const states = { before: auditedLimits(current), after: auditedLimits(operatorLimits) }
-      const subject = { type: 'api_key' as const, id, user_id: found.userId }
+      const subject = { type: 'api_key' as const, id, user_id: foundKey.userId }
       return auditedOutcome(apiKey, { type: 'api_key.limits_changed', subject, ...states })
     })
-    if (!changed) throw refusal('not_found')
-    return changed
+    if (!changedKey) throw refusal('not_found')
+    return changedKey
   }
 
   /** The reason to refuse a change by a caller with a key: it would allow more than now. Null if it would not. */
@@ -145,6 +145,6 @@ const DETAILS: Record<ChangeRefusal, string> = {
     'A key may only tighten limits: each that it has now must be sent again, and be no higher. Sign in to allow more.',
 }
 
-function refusal(refused: ChangeRefusal): KeywayError {
-  return new KeywayError(refused === 'not_found' ? 'not_found' : 'session_required', DETAILS[refused])
+function refusal(reason: ChangeRefusal): KeywayError {
+  return new KeywayError(reason === 'not_found' ? 'not_found' : 'session_required', DETAILS[reason])
 }

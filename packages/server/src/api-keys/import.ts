@@ -51,14 +51,14 @@ export function createImport({
     const prepared = await prepare(keys, owners, by)
     const imported = await audit.perform(by, async tx => {
       const outcome = await insertAll(tx, prepared)
-      const created = outcome.filter(({ isNew }) => isNew).length
-      if (created === 0) return withoutChanges(outcome)
+      const createdCount = outcome.filter(({ isNew }) => isNew).length
+      if (createdCount === 0) return withoutChanges(outcome)
       tx.publish({ type: 'api_keys.imported' })
       return auditedOutcome(outcome, {
         type: 'api_key.imported',
         subject: { type: 'api_key', id: null, user_id: null },
         before: null,
-        after: { imported: created, skipped: keys.length - created },
+        after: { imported: createdCount, skipped: keys.length - createdCount },
       })
     })
     await importedKeys.load()
@@ -67,23 +67,23 @@ export function createImport({
 
   async function findOwners(keys: readonly KeyToImport[]): Promise<User[]> {
     const { users } = storage.store
-    const found = new Map<string, User | null>()
+    const usersByIdentifier = new Map<string, User | null>()
     const owners: User[] = []
     for (const [index, { owner }] of keys.entries()) {
       const [field, identifier] = 'userId' in owner ? ['user_id', owner.userId] : ['email', owner.email]
-      if (!found.has(identifier))
-        found.set(
+      if (!usersByIdentifier.has(identifier))
+        usersByIdentifier.set(
           identifier,
           'userId' in owner ? await users.find(owner.userId) : await users.findByEmail(owner.email),
         )
-      const user = found.get(identifier)
+      const user = usersByIdentifier.get(identifier)
       if (!user || user.status === 'deleted') throw importRefusal(index, field!, 'has no account')
       owners.push(user)
     }
     return owners
   }
 
-  /** Ids are created here, since a transaction may run again. */
+  /** Creates the ids before the transaction, so that a retried transaction inserts the same keys. */
   async function prepare(
     keys: readonly KeyToImport[],
     owners: readonly User[],

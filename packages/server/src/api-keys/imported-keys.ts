@@ -57,7 +57,7 @@ function isOwnFormat(text: unknown): boolean {
   return typeof text === 'string' && API_KEY_PATTERN.test(text)
 }
 
-/** Whether the text could be a key of another system. Its length is checked before it is hashed. */
+/** Whether the text could be a key of another system. The length is limited, since the look-up hashes the text. */
 function couldBeImported(text: unknown): boolean {
   return (
     typeof text === 'string' &&

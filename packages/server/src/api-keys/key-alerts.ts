@@ -28,7 +28,7 @@ export interface LimitAlert {
 const MAX_ALERTS = 10_000
 
 export interface KeyAlerts {
-  /** Called by a charge, in its transaction. */
+  /** Notifies the owner if this charge passed 80 or 100 % of a spend limit. Called in the charge's transaction. */
   onSpend(tx: Transaction, spend: KeySpend): Promise<void>
   /**
    * Notes that a key passed 80 or 100 % of its requests or quota. Costs one map lookup, for the hot path. The owner is

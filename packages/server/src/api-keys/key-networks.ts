@@ -43,12 +43,12 @@ export function createKeyNetworks({
 
   return async function noteNetworks(uses: readonly KeyedUse[]): Promise<void> {
     startDay()
-    const unchecked = uses.filter(use => !checkedPairs.has(pairName(use)))
-    if (unchecked.length === 0) return
+    const uncheckedUses = uses.filter(use => !checkedPairs.has(pairName(use)))
+    if (uncheckedUses.length === 0) return
     await storage.transaction(async tx => {
-      const ids = [...new Set(unchecked.map(([id]) => id))]
+      const ids = [...new Set(uncheckedUses.map(([id]) => id))]
       const keys = new Map((await tx.apiKeys.findMany(ids)).map(key => [key.id, key]))
-      const networkUses = unchecked.flatMap(([id, use]) => {
+      const networkUses = uncheckedUses.flatMap(([id, use]) => {
         const key = keys.get(id)
         const network = alertNetworkOf(use.from.network)
         return key ? [{ lineageId: key.lineageId, network, at: use.at, key, use }] : []
@@ -56,7 +56,7 @@ export function createKeyNetworks({
       for (const { key, use } of await tx.keyAlerts.rememberNetworks(networkUses))
         await notifyOwner(tx, key, use)
     })
-    for (const use of unchecked) checkedPairs.add(pairName(use))
+    for (const use of uncheckedUses) checkedPairs.add(pairName(use))
   }
 
   /** Forgets the pairs each day, so that the stored time of a network's last use is at most a day behind. */

@@ -42,18 +42,18 @@ export function createKeyNotices({
 
   return {
     async warnOfExpiry() {
-      let sent = 0
+      let sentCount = 0
       for (;;) {
         const expiringKeys = await storage.store.apiKeys.listExpiring(clock.now(), thresholds, BATCH)
-        for (const apiKey of expiringKeys) if (await warn(apiKey)) sent++
-        if (expiringKeys.length < BATCH) return sent
+        for (const apiKey of expiringKeys) if (await warn(apiKey)) sentCount++
+        if (expiringKeys.length < BATCH) return sentCount
       }
     },
 
     async notifyOfReuse(uses) {
       const unusedSince = clock.now() - DORMANT_AFTER
-      const dormant = await storage.store.apiKeys.listDormant([...uses.keys()], unusedSince)
-      for (const apiKey of dormant) await notifyReuse(apiKey, uses.get(apiKey.id)!)
+      const dormantKeys = await storage.store.apiKeys.listDormant([...uses.keys()], unusedSince)
+      for (const apiKey of dormantKeys) await notifyReuse(apiKey, uses.get(apiKey.id)!)
     },
   }
 

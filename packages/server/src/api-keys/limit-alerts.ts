@@ -24,10 +24,10 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
       }
     },
     async consume(key, count) {
-      const left = await limiter.consume(key, count).catch(error => noteRefusal(key, error))
-      noteStates(key, left.requests)
-      if (left.quota !== null) noteQuota(key, left.quota)
-      return left
+      const remaining = await limiter.consume(key, count).catch(error => noteRefusal(key, error))
+      noteStates(key, remaining.requests)
+      if (remaining.quota !== null) noteQuota(key, remaining.quota)
+      return remaining
     },
   }
 

@@ -45,12 +45,12 @@ export function withinPageBytes<Key extends { id: string; createdAt: Instant; me
   slice: Slice<Key>,
 ): Slice<Key> {
   let bytes = 0
-  const firstBeyond = slice.rows.findIndex(({ metadataBytes }) => {
+  const cutIndex = slice.rows.findIndex(({ metadataBytes }) => {
     bytes += metadataBytes ?? 0
     return bytes > MAX_PAGE_METADATA_BYTES
   })
-  if (firstBeyond <= 0) return slice
-  const rows = slice.rows.slice(0, firstBeyond)
+  if (cutIndex <= 0) return slice
+  const rows = slice.rows.slice(0, cutIndex)
   const { createdAt, id } = rows.at(-1)!
   return { rows, next: { at: createdAt, id } }
 }
@@ -77,7 +77,7 @@ const UNCLEAN = 'must not contain NUL or lone surrogates'
 const INEXACT =
   'must have no whole number beyond ±9007199254740991, which would be rounded: send it as a text'
 
-/** Most JSON parsers, this one included, round larger whole numbers without an error (RFC 7493 section 2.2). */
+/** Most JSON parsers, this one included, round whole numbers beyond ±2^53 without an error (RFC 7493 section 2.2). */
 function isExact(value: number): boolean {
   return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
 }

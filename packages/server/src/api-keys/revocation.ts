@@ -16,8 +16,8 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
     revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey | null> {
       return storage.transaction(
         async tx => {
-          const owned = await tx.apiKeys.findOwned(userId, id)
-          return owned && ((await end(tx, id, caller)) ?? (await tx.apiKeys.findOwned(userId, id)))
+          const ownedKey = await tx.apiKeys.findOwned(userId, id)
+          return ownedKey && ((await end(tx, id, caller)) ?? (await tx.apiKeys.findOwned(userId, id)))
         },
         async currentStore => ifRevoked(await currentStore.apiKeys.findOwned(userId, id)),
       )
@@ -27,11 +27,11 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
       return audit.perform(
         by,
         async tx => {
-          const ended = await end(tx, id, null)
-          if (!ended) return withoutChanges(await findById(tx, id))
-          return auditedOutcome<ApiKey | null>(ended, {
+          const revokedKey = await end(tx, id, null)
+          if (!revokedKey) return withoutChanges(await findById(tx, id))
+          return auditedOutcome<ApiKey | null>(revokedKey, {
             type: 'api_key.revoked',
-            subject: { type: 'api_key', id, user_id: ended.userId },
+            subject: { type: 'api_key', id, user_id: revokedKey.userId },
             before: null,
             after: { status: 'revoked' },
           })
@@ -42,22 +42,22 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
 
     /** Revokes a key that somebody found and presents; its owner is notified. False if there is no such key. */
     async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
-      const found = imported.mayBeKey(key) ? await store.apiKeys.findByHash(sha256(key)) : null
-      if (!found) return false
+      const foundKey = imported.mayBeKey(key) ? await store.apiKeys.findByHash(sha256(key)) : null
+      if (!foundKey) return false
       const mailId = newId(clock.now())
       await storage.transaction(
         async tx => {
-          const ended = await end(tx, found.id, caller)
-          if (!ended) return true
+          const revokedKey = await end(tx, foundKey.id, caller)
+          if (!revokedKey) return true
           const now = clock.now()
-          await mailOwner(tx, outbox, ended, {
+          await mailOwner(tx, outbox, revokedKey, {
             id: mailId,
             now,
             about: { kind: 'api_key_revoked_by_holder', at: now },
           })
           return true
         },
-        async currentStore => ifRevoked(await findById(currentStore, found.id)) && true,
+        async currentStore => ifRevoked(await findById(currentStore, foundKey.id)) && true,
       )
       return true
     },

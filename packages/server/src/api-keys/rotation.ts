@@ -40,8 +40,8 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     const placeholders = { name: null, scopes: null, appId: '', allowedNetworks: [], expiresAt: null }
     const { key, apiKey: prepared } = newApiKey(userId, placeholders, clock.now())
 
-    const refused = await refusalNow(storage.store, userId, id, overlapSeconds)
-    if (refused) throw refusal(refused)
+    const reason = await refusalNow(storage.store, userId, id, overlapSeconds)
+    if (reason) throw refusal(reason)
     const outcome = await storage.runExclusive([`user:${userId}`], () =>
       storage.transaction<Outcome>(
         tx => replace(tx, id, prepared, overlapSeconds, caller),
@@ -60,10 +60,10 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     caller: Caller,
   ): Promise<Outcome> {
     await tx.users.lock(prepared.userId)
-    const refused = await refusalNow(tx, prepared.userId, id, overlapSeconds)
-    if (refused) return { refused }
+    const reason = await refusalNow(tx, prepared.userId, id, overlapSeconds)
+    if (reason) return { refused: reason }
     const now = clock.now()
-    const old = (await tx.apiKeys.findOwned(prepared.userId, id))!
+    const oldKey = (await tx.apiKeys.findOwned(prepared.userId, id))!
     const predecessor = await tx.apiKeys.replace(id, prepared.id, now + overlapSeconds * SECOND, now, caller)
     // A revocation does not lock the owner's row and may have come first.
     if (!predecessor) return { refused: 'api_key_inactive' }
@@ -75,7 +75,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
       keyHash,
       keyPrefix,
       createdAt: now,
-      expiresAt: old.expiresAt,
+      expiresAt: oldKey.expiresAt,
       ...INITIAL_STATE,
     }
     const successor = { ...predecessor, ...ownFields }
@@ -85,10 +85,10 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
       successor.id,
     )
     await tx.securityEvents.insert(
-      securityEvent('api_key_rotated', old.userId, now, caller, { keyId: old.id }),
+      securityEvent('api_key_rotated', oldKey.userId, now, caller, { keyId: oldKey.id }),
     )
     await tx.securityEvents.insert(
-      securityEvent('api_key_created', old.userId, now, caller, { keyId: successor.id }),
+      securityEvent('api_key_created', oldKey.userId, now, caller, { keyId: successor.id }),
     )
     return { apiKey: successor }
   }
@@ -100,12 +100,12 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     overlapSeconds: number,
   ): Promise<RotationRefusal | null> {
     const now = clock.now()
-    const old = await from.apiKeys.findOwned(userId, id)
-    if (!old) return 'not_found'
-    if (statusOf(old, now) !== 'active') return 'api_key_inactive'
-    if (old.replacedBy !== null) return 'api_key_replaced'
+    const oldKey = await from.apiKeys.findOwned(userId, id)
+    if (!oldKey) return 'not_found'
+    if (statusOf(oldKey, now) !== 'active') return 'api_key_inactive'
+    if (oldKey.replacedBy !== null) return 'api_key_replaced'
     // The successor is a new key, to which the current policies apply.
-    const violation = violationOf(old, await policies.read(from), now)
+    const violation = violationOf(oldKey, await policies.read(from), now)
     if (violation) return violation
     const purpose = overlapSeconds > 0 ? 'rotation' : 'rotation without overlap'
     return refusalByLimits(from, userId, purpose, deps, now)

@@ -6,7 +6,7 @@ import { randomToken, sha256 } from '../secrets.ts'
 export const APP_SECRET_PREFIX = 'sva_'
 const APP_SECRET_BYTES = 32
 /** Maximum number of valid secrets of an app: creating another one removes the oldest. */
-export const KEPT_SECRETS = 2
+export const MAX_APP_SECRETS = 2
 
 /** A secret of an app, of which only the SHA-256 is stored. */
 export interface AppSecret {
@@ -15,7 +15,7 @@ export interface AppSecret {
 }
 
 export interface NewAppSecret extends AppSecret {
-  /** Returned once. */
+  /** Returned only when the secret is created. */
   secret: string
 }
 
@@ -32,5 +32,5 @@ export function secretIdOf({ hash, createdAt }: { hash: string; createdAt: Insta
 
 /** The secret that creating another one removes; null if it removes none. @param secrets newest first */
 export function removedByNext<Secret>(secrets: readonly Secret[]): Secret | null {
-  return secrets[KEPT_SECRETS - 1] ?? null
+  return secrets[MAX_APP_SECRETS - 1] ?? null
 }

@@ -19,10 +19,10 @@ export function problemsOf(app: ValidatedApp): FieldError[] {
 
 function problemsOfValues(app: AppSettings): FieldError[] {
   return [
-    ...problem('name', !isName(app.name), 'must be 1 to 100 characters without control characters'),
+    ...problem('name', !isValidName(app.name), 'must be 1 to 100 characters without control characters'),
     ...problem(
       'audience',
-      app.audience !== null && !isAudience(app.audience),
+      app.audience !== null && !isValidAudience(app.audience),
       'must be an http or https URL without credentials and fragment, for example "https://shop.example.com"',
     ),
     ...problem(
@@ -128,13 +128,13 @@ export function isSigningAlg(text: string): text is SigningAlg {
   return (SIGNING_ALGS as readonly string[]).includes(text)
 }
 
-function isName(name: string): boolean {
+function isValidName(name: string): boolean {
   const isClean = name.isWellFormed() && !/\p{Cc}/u.test(name)
   return isClean && name.trim() !== '' && [...name].length <= MAX_APP_NAME_LENGTH
 }
 
 /** An audience needs no normal form, unlike other URLs: requested audiences are compared with it as text. */
-function isAudience(audience: string): boolean {
+function isValidAudience(audience: string): boolean {
   return isHttp(parseUri(audience))
 }
 

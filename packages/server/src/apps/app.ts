@@ -6,7 +6,7 @@ import type { SigningAlg } from '../signing-keys/signing-key.ts'
 /** The settings of an app that the operator sets: `keyway apps add` and `apps set`. */
 export interface AppSettings {
   name: string
-  /** Audience of tokens for its own services. */
+  /** The audience of tokens for the app's own services. */
   audience: string | null
   /** The app's own page for sign-in links. */
   verifyUrl: string | null
@@ -16,19 +16,21 @@ export interface AppSettings {
   logoutUris: readonly string[]
   /** Called when one of the app's sessions ends (OpenID Connect Back-Channel Logout 1.0). */
   backchannelLogoutUri: string | null
-  /** Signs access tokens issued to it, and all tokens for its audience. */
+  /** The algorithm that signs access tokens issued to the app, and all tokens for its audience. */
   tokenAlg: SigningAlg
-  /** Signs its id tokens and logout tokens. */
+  /** The algorithm that signs the app's id tokens and logout tokens. */
   idTokenAlg: SigningAlg
-  /** Scopes that it may ask for besides those of `PERSONAL_SCOPES`. */
+  /** Scopes that the app may ask for besides those of `PERSONAL_SCOPES`. */
   scopes: readonly string[]
-  /** People are not asked for their consent. */
+  /** Whether the app gets its scopes without the consent of people. */
   trusted: boolean
-  /** It runs where no secret can be kept: browsers, phones, other people's machines (RFC 6749 section 2.1). */
+  /**
+   * Whether the app runs where no secret can be kept: browsers, phones, other people's machines (RFC 6749 section 2.1).
+   */
   isPublic: boolean
   /** The app's public keys, for `private_key_jwt` (RFC 7523). */
   jwksUri: string | null
-  /** Refuses authorization requests without PKCE, also those where a nonce could replace it. */
+  /** Whether authorization requests without PKCE are refused even if they have a nonce, which could replace it. */
   requirePkce: boolean
 }
 

@@ -150,11 +150,11 @@ export function createApps({
     },
 
     async change(id, changes, by = BY_COMMAND_LINE) {
-      const before = isAppId(id) ? await apps.find(id) : null
-      if (!before) throw noSuchApp()
+      const existingApp = isAppId(id) ? await apps.find(id) : null
+      if (!existingApp) throw noSuchApp()
       // Checked before the lock too, so that a wrong value costs no transaction.
-      assertValid({ ...before, ...changes })
-      await ensureKeys({ ...before, ...changes })
+      assertValid({ ...existingApp, ...changes })
+      await ensureKeys({ ...existingApp, ...changes })
       const outcome = await audit.perform<App | 'not_found' | 'audience' | FieldError[]>(by, async tx => {
         const current = await tx.apps.lock(id)
         if (!current) return withoutChanges('not_found')
@@ -183,30 +183,33 @@ export function createApps({
         ))
       // From here on the app's tokens are refused, since each check reads the app. Its sessions and consents are still
       // ended one by one, for the lists, the revocation feed and the journal.
-      const ended = (await apps.removedAt(id)) === null ? null : await endSessionsAndGrantsOf(id)
-      if (!ended || (!isRemoved && ended.sessions + ended.authorizations + ended.consents === 0))
+      const endedCounts = (await apps.removedAt(id)) === null ? null : await endSessionsAndGrantsOf(id)
+      if (
+        !endedCounts ||
+        (!isRemoved && endedCounts.sessions + endedCounts.authorizations + endedCounts.consents === 0)
+      )
         throw noSuchApp()
-      return ended
+      return endedCounts
     },
 
     async newSecret(id, by = BY_COMMAND_LINE, removes) {
       const secret = newAppSecret()
-      const stored = { hash: sha256(secret), createdAt: clock.now() }
-      const secretId = secretIdOf(stored)
+      const storedSecret = { hash: sha256(secret), createdAt: clock.now() }
+      const secretId = secretIdOf(storedSecret)
       const outcome = await audit.perform<'not_found' | 'public' | 'removes_another' | null>(by, async tx => {
-        const found = isAppId(id) ? await tx.apps.lock(id) : null
-        if (!found) return withoutChanges('not_found')
-        if (found.isPublic) return withoutChanges('public')
-        const removed = removedByNext((await tx.apps.datedSecrets(id)).map(secretIdOf))
-        if (removes !== undefined && removed !== null && removed !== removes)
+        const app = isAppId(id) ? await tx.apps.lock(id) : null
+        if (!app) return withoutChanges('not_found')
+        if (app.isPublic) return withoutChanges('public')
+        const removedId = removedByNext((await tx.apps.datedSecrets(id)).map(secretIdOf))
+        if (removes !== undefined && removedId !== null && removedId !== removes)
           return withoutChanges('removes_another')
-        await tx.apps.addSecret(id, stored.hash, stored.createdAt)
+        await tx.apps.addSecret(id, storedSecret.hash, storedSecret.createdAt)
         return auditedOutcome(null, appSecretCreated(id, secretId))
       })
       if (outcome === 'not_found') throw noSuchApp()
-      if (outcome === 'public') throw publicHasNoSecret()
-      if (outcome === 'removes_another') throw removesAnother()
-      return { id: secretId, createdAt: stored.createdAt, secret }
+      if (outcome === 'public') throw publicClientHasNoSecret()
+      if (outcome === 'removes_another') throw removesAnotherSecret()
+      return { id: secretId, createdAt: storedSecret.createdAt, secret }
     },
 
     async secrets(id) {
@@ -218,9 +221,10 @@ export function createApps({
     async removeSecret(id, secretId, by = BY_COMMAND_LINE) {
       const isRemoved = await audit.perform(by, async tx => {
         const app = isAppId(id) ? await tx.apps.lock(id) : null
-        const stored = app ? await tx.apps.datedSecrets(id) : []
-        const found = stored.find(each => secretIdOf(each) === secretId)
-        if (!found || !(await tx.apps.removeSecret(id, found.hash))) return withoutChanges(false)
+        const storedSecrets = app ? await tx.apps.datedSecrets(id) : []
+        const storedSecret = storedSecrets.find(each => secretIdOf(each) === secretId)
+        if (!storedSecret || !(await tx.apps.removeSecret(id, storedSecret.hash)))
+          return withoutChanges(false)
         return auditedOutcome(true, appSecretRemoved(id, secretId))
       })
       if (!isRemoved) throw new KeywayError('not_found', 'There is no such secret of this app.')
@@ -231,8 +235,8 @@ export function createApps({
       if (!isAppId(id)) return null
       const [app, acceptedHashes] = await Promise.all([apps.find(id), apps.secrets(id)])
       // Compares with all accepted hashes in constant time: timing reveals neither which one matched nor how closely.
-      const matches = acceptedHashes.map(hash => equals(hash, presentedHash)).includes(true)
-      return matches ? app : null
+      const isAccepted = acceptedHashes.map(hash => equals(hash, presentedHash)).includes(true)
+      return isAccepted ? app : null
     },
   }
 
@@ -269,9 +273,9 @@ export function createApps({
   async function inBatches(end: (tx: Transaction) => Promise<readonly unknown[]>): Promise<number> {
     let count = 0
     for (;;) {
-      const ended = await storage.transaction(end)
-      count += ended.length
-      if (ended.length < REMOVAL_BATCH) return count
+      const endedRows = await storage.transaction(end)
+      count += endedRows.length
+      if (endedRows.length < REMOVAL_BATCH) return count
     }
   }
 }
@@ -285,8 +289,8 @@ async function isAudienceTaken(tx: Transaction, { id, audience }: App): Promise<
   if (audience === null) return false
   // Locks the row of an app that always exists, so that of two apps with one audience the later one sees the earlier.
   await tx.apps.lock(DEFAULT_APP_ID)
-  const other = await tx.apps.findByAudience(audience)
-  return other !== null && other.id !== id
+  const otherApp = await tx.apps.findByAudience(audience)
+  return otherApp !== null && otherApp.id !== id
 }
 
 /**
@@ -318,13 +322,13 @@ function noSuchApp(): KeywayError {
   return new KeywayError('not_found', 'No app with this id is registered.')
 }
 
-function publicHasNoSecret(): KeywayError {
+function publicClientHasNoSecret(): KeywayError {
   return invalidRequest([
     { field: 'id', message: 'is that of a public client, which has no secret; make it confidential first' },
   ])
 }
 
-function removesAnother(): KeywayError {
+function removesAnotherSecret(): KeywayError {
   const message = 'is not the secret that a new one replaces now: the secrets were changed meanwhile'
   return invalidRequest([{ field: 'removes', message }])
 }

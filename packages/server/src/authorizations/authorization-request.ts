@@ -57,7 +57,7 @@ export interface AuthorizationRequest {
   idTokenHint: string | null
 }
 
-/** An error for the client: a code of its RFC and one sentence. */
+/** An error for the client: an error code of OAuth or OpenID Connect, and one sentence. */
 export interface Refusal {
   error: string
   description: string
@@ -106,10 +106,10 @@ export function redirectUriOf(app: App, params: RequestParams): string | null {
 /** Reads a request. @param redirectUri a URI that `redirectUriOf` found to be registered for the app */
 export function readRequest(app: App, redirectUri: string, params: RequestParams): RequestOrRefusal {
   const state = params.state ?? null
-  const validated = validateParams(app, params)
-  if ('refusal' in validated) return { ...validated, redirectUri, state }
+  const result = validateParams(app, params)
+  if ('refusal' in result) return { ...result, redirectUri, state }
   return {
-    request: { ...validated, app, redirectUri, state, namesRedirectUri: params.redirect_uri !== undefined },
+    request: { ...result, app, redirectUri, state, namesRedirectUri: params.redirect_uri !== undefined },
   }
 }
 
@@ -126,8 +126,8 @@ function validateParams(app: App, params: RequestParams): ValidatedParams | { re
     )
   if ((params.response_mode ?? 'query') !== 'query')
     return refused('invalid_request', 'response_mode must be "query" or left out.')
-  const requested = grantableScopes(app, params.scope ?? '')
-  if ('refused' in requested) return refused('invalid_scope', `${requested.refused}.`)
+  const scopeResult = grantableScopes(app, params.scope ?? '')
+  if ('refused' in scopeResult) return refused('invalid_scope', `${scopeResult.refused}.`)
   if (resource !== undefined && audience !== resource)
     return refused('invalid_target', 'audience and resource must name the same audience.')
   const prompts = [...new Set((params.prompt ?? '').split(' ').filter(Boolean))]
@@ -138,10 +138,10 @@ function validateParams(app: App, params: RequestParams): ValidatedParams | { re
     )
   if (params.max_age !== undefined && !/^\d{1,9}$/.test(params.max_age))
     return refused('invalid_request', 'max_age must be a number of seconds.')
-  const refusalByPkce = pkceRefusal(app, params, requested.scopes)
+  const refusalByPkce = pkceRefusal(app, params, scopeResult.scopes)
   if (refusalByPkce) return refusalByPkce
   return {
-    scopes: requested.scopes,
+    scopes: scopeResult.scopes,
     audience,
     nonce,
     codeChallenge: params.code_challenge ?? null,

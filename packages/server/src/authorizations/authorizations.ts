@@ -36,7 +36,7 @@ export interface BrowserRequest {
 export interface Authorizations {
   /** Reads a request from the query of the authorization endpoint. @param network of the caller */
   begin(query: URLSearchParams, network: string): Promise<CheckedRequest>
-  /** Reads a request that the browser kept. */
+  /** Reads a request that the browser kept while the person signed in or consented. */
   resume(params: RequestParams, pushedId: string | null, network: string): Promise<CheckedRequest>
   /**
    * The languages that a request asks for, most preferred first (OpenID Connect Core section 3.1.2.1); those of the
@@ -130,10 +130,10 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
       const code = CODE_PREFIX + randomToken(CODE_BYTES)
       const codeHash = sha256(code)
       const consentId = newId(clock.now())
-      const issued = await storage.transaction(
+      const isIssued = await storage.transaction(
         async tx => {
           const now = clock.now()
-          const inserted = await tx.authorizationCodes.insert({
+          const isInserted = await tx.authorizationCodes.insert({
             codeHash,
             appId: app.id,
             userId: user.id,
@@ -152,7 +152,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
             usedAt: null,
             sessionId: null,
           })
-          if (!inserted) return false
+          if (!isInserted) return false
           // Stores what the client's metadata document says, since the consent and the session refer to the app's row.
           if (isClientUrl(app.id) && !(await tx.apps.insert(app))) await tx.apps.update(app)
           if (consented) {
@@ -166,7 +166,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
         },
         async store => (await store.authorizationCodes.find(codeHash)) !== null || undefined,
       )
-      return issued ? responseUriTo(request, { code }) : null
+      return isIssued ? responseUriTo(request, { code }) : null
     },
 
     async mayRedirectTo(app, signedIn) {

@@ -36,15 +36,15 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
   return { begin, resume, findApp, localesOf }
 
   async function begin(query: URLSearchParams, network: string): Promise<CheckedRequest> {
-    const read = readParams(query)
-    if ('refusal' in read) return { unusable: read.refusal }
-    const { request_uri: uri, client_id: appId } = read.params
-    const pushed = uri === undefined ? null : pushedRequests.open(uri)
-    if (!pushed) return resume(read.params, null, network)
+    const result = readParams(query)
+    if ('refusal' in result) return { unusable: result.refusal }
+    const { request_uri: uri, client_id: appId } = result.params
+    const pushedRequest = uri === undefined ? null : pushedRequests.open(uri)
+    if (!pushedRequest) return resume(result.params, null, network)
     // Only the pushed parameters count, not those that the browser adds (RFC 9126 section 4).
-    if (pushed === 'expired' || pushed.params.client_id !== appId)
+    if (pushedRequest === 'expired' || pushedRequest.params.client_id !== appId)
       return unusable('invalid_request', 'The pushed request has expired, or belongs to another app.')
-    return resume(pushed.params, pushed.id, network)
+    return resume(pushedRequest.params, pushedRequest.id, network)
   }
 
   /** Checks the parameters against the current settings of the app, which may have changed since the first request. */
@@ -58,16 +58,18 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
     const redirectUri = redirectUriOf(app, params)
     if (redirectUri === null)
       return unusable('invalid_request', 'The redirect_uri is not one that is registered for this app.')
-    const read = await withCheckedAudience(readRequest(app, redirectUri, params))
-    return 'refusal' in read ? { ...read, app } : { ...read, params, pushedId }
+    const result = await withCheckedAudience(readRequest(app, redirectUri, params))
+    return 'refusal' in result ? { ...result, app } : { ...result, params, pushedId }
   }
 
   function localesOf(query: URLSearchParams): string[] {
     const uri = query.get('request_uri')
-    const pushed = uri === null ? null : pushedRequests.open(uri)
-    if (pushed === 'expired') return []
-    const requested = pushed ? (pushed.params.ui_locales ?? '') : (query.get('ui_locales') ?? '')
-    return requested.split(' ', MAX_LOCALES)
+    const pushedRequest = uri === null ? null : pushedRequests.open(uri)
+    if (pushedRequest === 'expired') return []
+    const requestedLocales = pushedRequest
+      ? (pushedRequest.params.ui_locales ?? '')
+      : (query.get('ui_locales') ?? '')
+    return requestedLocales.split(' ', MAX_LOCALES)
   }
 
   async function findApp(id: string | undefined, network: string): Promise<App | null> {
@@ -75,12 +77,12 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
   }
 
   /** Checks that the requested audience is this service's or registered for an app (RFC 8707 section 2). */
-  async function withCheckedAudience(read: RequestOrRefusal): Promise<RequestOrRefusal> {
-    if ('refusal' in read) return read
-    const { audience, redirectUri, state } = read.request
-    if (audience === null) return read
-    if (audience === publicUrl) return { request: { ...read.request, audience: null } }
-    if (await apps.findByAudience(audience)) return read
+  async function withCheckedAudience(result: RequestOrRefusal): Promise<RequestOrRefusal> {
+    if ('refusal' in result) return result
+    const { audience, redirectUri, state } = result.request
+    if (audience === null) return result
+    if (audience === publicUrl) return { request: { ...result.request, audience: null } }
+    if (await apps.findByAudience(audience)) return result
     const refusal = { error: 'invalid_target', description: 'No app with this audience is registered.' }
     return { refusal, redirectUri, state }
   }

@@ -1,12 +1,12 @@
 import { equals, sha256 } from '../secrets.ts'
 
 /** Syntax of a code challenge: base64url of a SHA-256 (RFC 7636 section 4.2). */
-const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
+const CHALLENGE_SYNTAX = /^[A-Za-z0-9_-]{43}$/
 /** Syntax of a code verifier (RFC 7636 section 4.1). */
-const VERIFIER = /^[A-Za-z0-9\-._~]{43,128}$/
+const VERIFIER_SYNTAX = /^[A-Za-z0-9\-._~]{43,128}$/
 
 export function isCodeChallenge(text: string): boolean {
-  return CHALLENGE.test(text)
+  return CHALLENGE_SYNTAX.test(text)
 }
 
 /**
@@ -15,5 +15,5 @@ export function isCodeChallenge(text: string): boolean {
  */
 export function provesChallenge(challenge: string | null, verifier: string | null): boolean {
   if (challenge === null || verifier === null) return challenge === verifier
-  return VERIFIER.test(verifier) && equals(sha256(verifier), challenge)
+  return VERIFIER_SYNTAX.test(verifier) && equals(sha256(verifier), challenge)
 }

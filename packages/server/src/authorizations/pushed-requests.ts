@@ -4,7 +4,7 @@ import { SealError, type Secrets } from '../secrets.ts'
 import type { RequestParams } from './authorization-request.ts'
 
 /** Lifetime of a pushed request: the time from the app's push to the browser's request. */
-const PUSHED_LIFETIME = MINUTE
+const PUSHED_REQUEST_LIFETIME = MINUTE
 /** Prefix of request URIs (RFC 9126 section 2.2). */
 const URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
 const SEAL_CONTEXT = 'pushed'
@@ -29,20 +29,20 @@ export function createPushedRequests({ secrets, clock }: { secrets: Secrets; clo
   return {
     push(params) {
       const now = clock.now()
-      const content = JSON.stringify({ id: newId(now), params, expiresAt: now + PUSHED_LIFETIME })
-      const sealed = secrets.seal('authorization-request', Buffer.from(content), SEAL_CONTEXT)
-      return { requestUri: URI_PREFIX + sealed, expiresIn: PUSHED_LIFETIME / SECOND }
+      const content = JSON.stringify({ id: newId(now), params, expiresAt: now + PUSHED_REQUEST_LIFETIME })
+      const sealedRequest = secrets.seal('authorization-request', Buffer.from(content), SEAL_CONTEXT)
+      return { requestUri: URI_PREFIX + sealedRequest, expiresIn: PUSHED_REQUEST_LIFETIME / SECOND }
     },
 
     open(requestUri) {
       if (!requestUri.startsWith(URI_PREFIX)) return null
       try {
-        const opened = secrets.open(
+        const content = secrets.open(
           'authorization-request',
           requestUri.slice(URI_PREFIX.length),
           SEAL_CONTEXT,
         )
-        const { expiresAt, ...pushed } = JSON.parse(opened.toString()) as PushedRequest & {
+        const { expiresAt, ...pushed } = JSON.parse(content.toString()) as PushedRequest & {
           expiresAt: Instant
         }
         return clock.now() < expiresAt ? pushed : 'expired'

@@ -52,24 +52,24 @@ export function createRedeem({ storage, clock, sessions }: RedeemDeps): Redeem {
     // The session records the person's browser, not the machine of the app.
     const browser: Caller = { address: code.network, network: code.network, client: code.client }
     const { scopes, audience, signInId } = code
-    const prepared = sessions.prepareForApp(
+    const preparedSession = sessions.prepareForApp(
       code.appId,
       { scopes, audience, signInId },
       code.authTime,
       browser,
     )
-    const opened = await storage.transaction(
+    const openedSession = await storage.transaction(
       async tx => {
         const user = await tx.users.lock(code.userId)
         if (user?.status !== 'active' || !(await isAllowed(tx, code, wanted.app))) return null
-        if (!(await tx.authorizationCodes.consume(codeHash, prepared.id, clock.now()))) return null
-        return { user, session: await sessions.open(tx, user, prepared) }
+        if (!(await tx.authorizationCodes.consume(codeHash, preparedSession.id, clock.now()))) return null
+        return { user, session: await sessions.open(tx, user, preparedSession) }
       },
-      async store => (await store.sessions.findWithUser(prepared.id)) ?? undefined,
+      async store => (await store.sessions.findWithUser(preparedSession.id)) ?? undefined,
     )
-    if (opened) return { ...opened, nonce: code.nonce }
-    const current = await store.authorizationCodes.find(codeHash)
-    if (current?.usedAt) await endSessionOfReusedCode(current, caller)
+    if (openedSession) return { ...openedSession, nonce: code.nonce }
+    const currentCode = await store.authorizationCodes.find(codeHash)
+    if (currentCode?.usedAt) await endSessionOfReusedCode(currentCode, caller)
     return invalidGrant()
   }
 

@@ -59,7 +59,7 @@ export interface CheckedBackup {
   file: string
   header: BackupHeader
   counts: Record<string, number>
-  /** Digest of the verified content, to detect changes before it is read again. */
+  /** Digest of the verified content, to detect whether the file was changed when it is read again. */
   digest: string
 }
 

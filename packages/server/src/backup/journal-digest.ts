@@ -115,8 +115,8 @@ export function filesNeeded(files: readonly string[], since: Instant, { unauthen
 
 /** The first day from which no file may be missing: operators may delete the oldest days as a whole. */
 function firstNeededDay(files: readonly string[], since: Instant): string {
-  const oldest = dayOf(files.find(isAuthenticated) ?? '')
-  return [oldest, dayAt(since)].sort()[1]!
+  const oldestDay = dayOf(files.find(isAuthenticated) ?? '')
+  return [oldestDay, dayAt(since)].sort()[1]!
 }
 
 function dayAt(instant: Instant): string {
@@ -157,13 +157,13 @@ function addEntry(digest: JournalDigest, entry: JournalEntry): void {
 }
 
 function addKey({ keys }: JournalDigest, entry: EntryOf<'api_key'>): void {
-  const existing = keys.get(entry.id)
-  const isLast = !existing || entry.at >= existing.at
+  const existingDigest = keys.get(entry.id)
+  const isLast = !existingDigest || entry.at >= existingDigest.at
   keys.set(entry.id, {
-    revokedAt: earlierOf(existing?.revokedAt ?? null, entry.revoked_at),
-    expiresAt: earlierOf(existing?.expiresAt ?? null, entry.expires_at),
-    allowedNetworks: isLast ? entry.allowed_networks : existing.allowedNetworks,
-    at: isLast ? entry.at : existing.at,
+    revokedAt: earlierOf(existingDigest?.revokedAt ?? null, entry.revoked_at),
+    expiresAt: earlierOf(existingDigest?.expiresAt ?? null, entry.expires_at),
+    allowedNetworks: isLast ? entry.allowed_networks : existingDigest.allowedNetworks,
+    at: isLast ? entry.at : existingDigest.at,
   })
 }
 
@@ -171,22 +171,24 @@ function addUser(
   { users }: JournalDigest,
   { id, status, role, deletes_at: deletesAt, at }: EntryOf<'user'>,
 ): void {
-  const existing = users.get(id)
-  const lastRole = role && at >= (existing?.role?.at ?? at) ? { role, at } : (existing?.role ?? null)
+  const existingDigest = users.get(id)
+  const lastRole =
+    role && at >= (existingDigest?.role?.at ?? at) ? { role, at } : (existingDigest?.role ?? null)
   const lastDeletion =
-    deletesAt !== undefined && at >= (existing?.deletion?.at ?? at)
+    deletesAt !== undefined && at >= (existingDigest?.deletion?.at ?? at)
       ? { deletesAt, at }
-      : (existing?.deletion ?? null)
+      : (existingDigest?.deletion ?? null)
   const roleAndDeletion = { role: lastRole, deletion: lastDeletion }
   // A deletion is final, whatever the time of the other entries.
   const isLastStatus =
-    !existing || (existing.status !== 'deleted' && (status === 'deleted' || at >= existing.at))
-  users.set(id, isLastStatus ? { status, at, ...roleAndDeletion } : { ...existing, ...roleAndDeletion })
+    !existingDigest ||
+    (existingDigest.status !== 'deleted' && (status === 'deleted' || at >= existingDigest.at))
+  users.set(id, isLastStatus ? { status, at, ...roleAndDeletion } : { ...existingDigest, ...roleAndDeletion })
 }
 
 function keepLast<Entry extends { at: Instant }>(map: Map<string, Entry>, name: string, entry: Entry): void {
-  const existing = map.get(name)
-  if (!existing || entry.at >= existing.at) map.set(name, entry)
+  const existingEntry = map.get(name)
+  if (!existingEntry || entry.at >= existingEntry.at) map.set(name, entry)
 }
 
 /** The earlier of two instants; null means never. */

@@ -78,7 +78,7 @@ export type JournalEntry =
       granted_at: Instant
       revoked_at: Instant | null
     }
-  /** All policies that are set, after a change. */
+  /** All policies that are set, after one of them changed. */
   | { type: 'policies'; at: Instant; policies: SetPolicies; changed_at: Instant }
 
 /** Older versions wrote neither `keyId` nor `lineageId`. */

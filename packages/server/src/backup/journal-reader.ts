@@ -106,7 +106,9 @@ export async function journalFiles(folder: string): Promise<string[]> {
   throw new OperatorError(`There is no journal in ${folder}. ${FOLDER_ADVICE}`)
 }
 
-/** The day of a file's entries, as `2026-11-22`, from its name; the first line of an authenticated file repeats it. */
+/**
+ * The day of a file's entries, as `2026-11-22`, from its name, which the first line of an authenticated file repeats.
+ */
 export function dayOf(file: string): string {
   return basename(file).slice(0, 10)
 }

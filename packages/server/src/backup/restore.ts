@@ -49,7 +49,7 @@ export interface RestoreOptions {
  */
 export const MAX_COMMIT_DELAY = MINUTE
 const INSERT_BATCH = 500
-/** At least as long as people have to cancel the deletion of their accounts. */
+/** Delay of account deletions by a restore without a journal: at least as long as people have to cancel a deletion. */
 const DELETION_WAIT_AFTER_RESTORE = 7 * DAY
 
 export interface RestoreDeps {
@@ -101,8 +101,8 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
   }
 }
 
-function refuseNewerSchema(header: BackupHeader, applied: readonly string[]): void {
-  const newerMigrations = header.migrations.filter(name => !applied.includes(name))
+function refuseNewerSchema(header: BackupHeader, appliedMigrations: readonly string[]): void {
+  const newerMigrations = header.migrations.filter(name => !appliedMigrations.includes(name))
   if (newerMigrations.length > 0)
     throw new OperatorError(
       `The backup is of version ${header.version}, which is newer (${newerMigrations.join(', ')}). Restore it with that version.`,
@@ -171,13 +171,13 @@ async function applyJournal(
     else report.unknown++
   }
   for (const entry of finalStates(digest)) await apply(entry)
-  let entries = 0
+  let entryCount = 0
   for await (const { entry } of readJournalLines(files, trust)) {
     if (!isChange(entry, since)) continue
-    entries++
+    entryCount++
     if (SINGLE_ENTRY_TYPES.has(entry.type)) await apply(entry)
   }
-  if (entries < digest.entries) throw new OperatorError('The journal was truncated while it was read.')
+  if (entryCount < digest.entries) throw new OperatorError('The journal was truncated while it was read.')
   return report
 }
 

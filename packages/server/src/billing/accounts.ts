@@ -56,13 +56,13 @@ export function createAccounts(deps: {
 
     async balanceHistory(userId) {
       const today = deps.clock.now() - (deps.clock.now() % DAY)
-      const ends = Array.from(
+      const dayBoundaries = Array.from(
         { length: BALANCE_DAYS + 1 },
         (_, index) => today + DAY * (index + 1 - BALANCE_DAYS),
       )
-      const [balanceBefore = 0, ...balances] = await billing.balancesBefore(userId, ends)
+      const [balanceBefore = 0, ...balances] = await billing.balancesBefore(userId, dayBoundaries)
       return balances.map((balance, index) => ({
-        start: ends[index]!,
+        start: dayBoundaries[index]!,
         balance,
         change: balance - (balances[index - 1] ?? balanceBefore),
       }))

@@ -24,11 +24,13 @@ export function createChargeAuthorizations({
 }): ChargeAuthorizations {
   return {
     async authorize(userId, appId, caller) {
-      const existing = (await storage.store.billing.authorizations(userId)).find(each => each.appId === appId)
-      if (existing?.revokedAt === null) return existing
+      const existingAuthorization = (await storage.store.billing.authorizations(userId)).find(
+        each => each.appId === appId,
+      )
+      if (existingAuthorization?.revokedAt === null) return existingAuthorization
       // Each withdrawal follows a grant, so limiting grants limits both, and withdrawals are never refused.
       changeLimits.count(`person:${userId}`)
-      const granted = await storage.transaction(async tx => {
+      const grantedAuthorization = await storage.transaction(async tx => {
         const now = clock.now()
         const authorization = await tx.billing.authorize(userId, appId, now)
         // An authorisation that was active already keeps its `grantedAt`: nothing changed, so no security event.
@@ -37,12 +39,12 @@ export function createChargeAuthorizations({
         }
         return authorization
       })
-      if (!granted) throw new KeywayError('not_found', 'No app with this app_id is registered.')
-      return granted
+      if (!grantedAuthorization) throw new KeywayError('not_found', 'No app with this app_id is registered.')
+      return grantedAuthorization
     },
 
     async withdraw(userId, appId, caller) {
-      const withdrawn = await storage.transaction(async tx => {
+      const withdrawnAuthorization = await storage.transaction(async tx => {
         const now = clock.now()
         const authorization = await tx.billing.withdraw(userId, appId, now)
         if (authorization?.revokedAt === now) {
@@ -50,8 +52,9 @@ export function createChargeAuthorizations({
         }
         return authorization
       })
-      if (!withdrawn) throw new KeywayError('not_found', 'This app was never authorised to charge.')
-      return withdrawn
+      if (!withdrawnAuthorization)
+        throw new KeywayError('not_found', 'This app was never authorised to charge.')
+      return withdrawnAuthorization
     },
   }
 }
@@ -60,6 +63,8 @@ export function createChargeAuthorizations({
 export async function mayCharge(tx: Transaction, userId: string, appId: string): Promise<boolean> {
   const user = await tx.users.find(userId)
   if (user?.status !== 'active') return false
-  const granted = await tx.billing.authorizations(userId)
-  return granted.some(authorization => authorization.appId === appId && authorization.revokedAt === null)
+  const authorizations = await tx.billing.authorizations(userId)
+  return authorizations.some(
+    authorization => authorization.appId === appId && authorization.revokedAt === null,
+  )
 }

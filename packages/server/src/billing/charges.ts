@@ -96,8 +96,8 @@ export function createCharges({
     wanted: WantedCharge,
   ): Promise<Outcome> {
     const now = clock.now()
-    const { earlier, cause } = await findEarlier(tx, baseCause, now)
-    if (earlier) return replay(earlier, wanted)
+    const { earlier: earlierEntry, cause } = await findEarlierCharge(tx, baseCause, now)
+    if (earlierEntry) return replay(earlierEntry, wanted)
     if (!(await mayCharge(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
 
     const key = wanted.keyId ? await activeKeyOf(tx, wanted.userId, wanted.keyId, now) : null
@@ -117,21 +117,21 @@ export function createCharges({
       keyId: key?.id ?? null,
       lineageId: key?.lineageId ?? null,
     }
-    const posted = await tx.billing.charge(entry, caps)
-    if (typeof posted === 'string') {
+    const chargeResult = await tx.billing.charge(entry, caps)
+    if (typeof chargeResult === 'string') {
       const spent = (await tx.billing.spentOf([key!.lineageId])).get(key!.lineageId) ?? NOTHING_SPENT
-      await onSpend(tx, { key: key!, caps, spent, amount: 0, refusedBy: posted, at: now })
-      return { exceededPeriod: posted, at: now }
+      await onSpend(tx, { key: key!, caps, spent, amount: 0, refusedBy: chargeResult, at: now })
+      return { exceededPeriod: chargeResult, at: now }
     }
-    if (posted) {
-      const { createdAt: at } = posted.entry
-      if (key) await onSpend(tx, { key, caps, spent: posted.spent!, amount, refusedBy: null, at })
+    if (chargeResult) {
+      const { createdAt: at } = chargeResult.entry
+      if (key) await onSpend(tx, { key, caps, spent: chargeResult.spent!, amount, refusedBy: null, at })
       await tx.usage.add(usageRows(userId, key?.id ?? null, now, { ...noUsage(), charged: amount }))
-      return { entry: posted.entry }
+      return { entry: chargeResult.entry }
     }
     // A concurrent request with this Idempotency-Key was first, or the balance is too low.
-    const concurrent = await tx.billing.findByCause(cause)
-    return concurrent ? replay(concurrent, wanted) : { refused: 'insufficient_balance' }
+    const concurrentEntry = await tx.billing.findByCause(cause)
+    return concurrentEntry ? replay(concurrentEntry, wanted) : { refused: 'insufficient_balance' }
   }
 }
 
@@ -163,21 +163,21 @@ function limitReached(per: SpendPeriod, at: Instant): KeywayError {
  * The earlier charge with this Idempotency-Key within the window, if any, and the cause for a new charge if there is
  * none.
  */
-async function findEarlier(
+async function findEarlierCharge(
   tx: Transaction,
   baseCause: string,
   now: Instant,
 ): Promise<{ earlier: LedgerEntry | null; cause: string }> {
   let cause = baseCause
-  let earlier = await tx.billing.findByCause(cause)
+  let earlierEntry = await tx.billing.findByCause(cause)
   // An Idempotency-Key that is reused after its window counts as new. The cause must still be unique, so it includes
   // the id of the key's last entry. The window begins at the request, whose time is in the id; the ledger may have
   // moved `createdAt` forward.
-  while (earlier && now >= instantOf(earlier.id) + IDEMPOTENCY_WINDOW) {
-    cause = `${baseCause}:${earlier.id}`
-    earlier = await tx.billing.findByCause(cause)
+  while (earlierEntry && now >= instantOf(earlierEntry.id) + IDEMPOTENCY_WINDOW) {
+    cause = `${baseCause}:${earlierEntry.id}`
+    earlierEntry = await tx.billing.findByCause(cause)
   }
-  return { earlier, cause }
+  return { earlier: earlierEntry, cause }
 }
 
 function replay(entry: LedgerEntry, { userId, keyId, amount, description }: WantedCharge): Outcome {

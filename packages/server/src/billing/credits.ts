@@ -34,8 +34,8 @@ export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }):
       const outcome = await audit.perform<Outcome>(
         by,
         async tx => {
-          const earlier = await tx.billing.findByCause(cause)
-          if (earlier) return withoutChanges(replay(earlier, wanted))
+          const earlierEntry = await tx.billing.findByCause(cause)
+          if (earlierEntry) return withoutChanges(replay(earlierEntry, wanted))
           const user = await tx.users.lock(wanted.userId)
           if (!user || user.status === 'deleted') return withoutChanges({ refused: 'not_found' })
           const { userId, amount, description } = wanted

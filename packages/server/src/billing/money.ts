@@ -15,15 +15,15 @@ export const MAX_BALANCE: MicroDollars = 900_000_000 * MICROS_PER_DOLLAR
 export function formatMoney(amount: MicroDollars): string {
   const sign = amount < 0 ? '-' : ''
   const digits = String(Math.abs(amount)).padStart(7, '0')
-  const places = digits.slice(-6).replace(/0{1,4}$/, '')
-  return `${sign}${digits.slice(0, -6)}.${places}`
+  const decimals = digits.slice(-6).replace(/0{1,4}$/, '')
+  return `${sign}${digits.slice(0, -6)}.${decimals}`
 }
 
-const AMOUNT = /^(0|[1-9]\d{0,6})(?:\.(\d{1,6}))?$/
+const AMOUNT_SYNTAX = /^(0|[1-9]\d{0,6})(?:\.(\d{1,6}))?$/
 
 /** Parses a positive decimal with at most 6 places; null for anything else. */
 export function parseAmount(text: string): MicroDollars | null {
-  const match = AMOUNT.exec(text)
+  const match = AMOUNT_SYNTAX.exec(text)
   if (!match) return null
   const amount = Number(match[1]) * MICROS_PER_DOLLAR + Number((match[2] ?? '').padEnd(6, '0'))
   return amount > 0 && amount <= MAX_AMOUNT ? amount : null

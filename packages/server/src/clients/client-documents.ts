@@ -18,8 +18,8 @@ interface CachedDocument {
 }
 
 /**
- * The client that a metadata document describes, whose URL is the client id. Null if there is no document, or too many
- * were fetched for the network of the caller.
+ * The client that the metadata document at the URL `clientId` describes. Null if there is no document, or too many were
+ * fetched for the network of the caller.
  */
 export type FindDocument = (clientId: string, network: string) => Promise<App | null>
 
@@ -45,11 +45,11 @@ export function createClientDocuments({
 
   return async (clientId, network) => {
     const now = clock.now()
-    const cached = cache.get(clientId)
-    if (cached && now < cached.until) return cached.app
+    const cachedDocument = cache.get(clientId)
+    if (cachedDocument && now < cachedDocument.until) return cachedDocument.app
     // This answer is not cached, since a request from another network may still fetch the document.
     if (!mayRead(network)) return storage.store.apps.find(clientId)
-    const entry: CachedDocument = { until: now + DOCUMENT_TTL, app: find(clientId) }
+    const entry: CachedDocument = { until: now + DOCUMENT_TTL, app: findDocument(clientId) }
     cache.delete(clientId)
     cache.set(clientId, entry)
     if (cache.size > MAX_DOCUMENTS) cache.delete(cache.keys().next().value!)
@@ -64,15 +64,15 @@ export function createClientDocuments({
     }
   }
 
-  async function find(clientId: string): Promise<App | null> {
-    const stored = await storage.store.apps.find(clientId)
-    const settings = await read(clientId).catch(() => null)
-    if (!settings) return stored
-    const createdAt = stored?.createdAt ?? clock.now()
+  async function findDocument(clientId: string): Promise<App | null> {
+    const storedApp = await storage.store.apps.find(clientId)
+    const settings = await readDocument(clientId).catch(() => null)
+    if (!settings) return storedApp
+    const createdAt = storedApp?.createdAt ?? clock.now()
     return { ...settings, id: clientId, firstParty: false, createdAt, coversFrom: createdAt }
   }
 
-  async function read(clientId: string) {
+  async function readDocument(clientId: string) {
     const { status, text } = await call(clientId, {
       headers: { accept: 'application/json' },
       urlProvider: 'client',

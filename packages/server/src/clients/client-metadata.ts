@@ -9,7 +9,7 @@ export type MetadataOrError =
 
 export type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
 
-const GRANTS = ['authorization_code', 'refresh_token']
+const GRANT_TYPES = ['authorization_code', 'refresh_token']
 /** Maximum length of the name that is shown for a client, which nobody has verified. */
 const MAX_NAME_LENGTH = 60
 /** Maximum length of all redirect URIs of one client: nodes read the URIs of all public clients, for CORS. */
@@ -33,9 +33,9 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
   const { token_endpoint_auth_method: requestedMethod = methods[0] } = metadata
   const authMethod = methods.find(method => method === requestedMethod)
   if (!authMethod) return refused(`token_endpoint_auth_method must be one of ${methods.join(', ')}.`)
-  const { grant_types: grants = GRANTS, response_types: responses = ['code'] } = metadata
-  if (!isTextList(grants) || grants.some(grant => !GRANTS.includes(grant)))
-    return refused(`grant_types must be of ${GRANTS.join(', ')}.`)
+  const { grant_types: grants = GRANT_TYPES, response_types: responses = ['code'] } = metadata
+  if (!isTextList(grants) || grants.some(grant => !GRANT_TYPES.includes(grant)))
+    return refused(`grant_types must be of ${GRANT_TYPES.join(', ')}.`)
   if (!isTextList(responses) || responses.some(type => type !== 'code'))
     return refused('response_types must be ["code"].')
   if (!isTextList(logoutUris)) return refused('post_logout_redirect_uris must be a list of URIs.')
@@ -67,8 +67,8 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
 /** The name to show, without characters that could make it look like another text on the consent page. */
 function nameOf(name: unknown, redirectUri: string): string {
   const cleanName = typeof name === 'string' ? name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim() : ''
-  const shortened = [...cleanName].slice(0, MAX_NAME_LENGTH).join('')
-  return shortened || URL.parse(redirectUri)?.host.slice(0, MAX_NAME_LENGTH) || 'App'
+  const shortName = [...cleanName].slice(0, MAX_NAME_LENGTH).join('')
+  return shortName || URL.parse(redirectUri)?.host.slice(0, MAX_NAME_LENGTH) || 'App'
 }
 
 function refused(description: string): MetadataOrError {

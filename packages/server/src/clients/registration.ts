@@ -10,7 +10,7 @@ import type { Storage } from '../store.ts'
 import { type AuthMethod, readClientMetadata } from './client-metadata.ts'
 
 /** How many clients one network may register on one node. */
-const LIMITS = [
+const NETWORK_LIMITS = [
   { window: 'hour', limit: 20 },
   { window: 'day', limit: 100 },
 ] as const
@@ -23,7 +23,7 @@ const TOTAL_LIMITS = [
 ] as const
 const MAX_NETWORKS = 50_000
 const SECRET_BYTES = 32
-const METHODS: AuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none', 'private_key_jwt']
+const AUTH_METHODS: AuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none', 'private_key_jwt']
 
 export interface RegisteredClient {
   app: App
@@ -44,12 +44,12 @@ export type Registration = (
  * sign-ins is removed after some days.
  */
 export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
-  const registrations = createKeyedWindows({ clock, windows: LIMITS, maxNames: MAX_NETWORKS })
+  const registrations = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })
   const total = createKeyedWindows({ clock, windows: TOTAL_LIMITS, maxNames: 10 })
 
   return async (metadata, caller) => {
-    const read = readClientMetadata(metadata, METHODS)
-    if ('error' in read) return read
+    const result = readClientMetadata(metadata, AUTH_METHODS)
+    if ('error' in result) return result
     const wait = registrations.count(caller.network) ?? total.count('all')
     if (wait) {
       const detail = `Too many clients were registered. Try again in ${wait.retryAfter} seconds.`
@@ -57,8 +57,8 @@ export function createRegistration({ storage, clock }: { storage: Storage; clock
     }
     const now = clock.now()
     const id = REGISTERED_PREFIX + newId(now).replaceAll('-', '')
-    const app: App = { ...read.settings, id, firstParty: false, createdAt: now, coversFrom: now }
-    const hasSecret = read.authMethod.startsWith('client_secret')
+    const app: App = { ...result.settings, id, firstParty: false, createdAt: now, coversFrom: now }
+    const hasSecret = result.authMethod.startsWith('client_secret')
     const secret = hasSecret ? APP_SECRET_PREFIX + randomToken(SECRET_BYTES) : null
     await storage.transaction(
       async tx => {
@@ -69,6 +69,6 @@ export function createRegistration({ storage, clock }: { storage: Storage; clock
       },
       async store => (await store.apps.find(id)) !== null || undefined,
     )
-    return { app, authMethod: read.authMethod, secret, issuedAt: Math.floor(now / SECOND) }
+    return { app, authMethod: result.authMethod, secret, issuedAt: Math.floor(now / SECOND) }
   }
 }

@@ -46,7 +46,7 @@ export interface DeviceRequest {
   deviceName: string | null
 }
 
-/** The answer to a device authorization request (RFC 8628 section 3.2), without the addresses. */
+/** The answer to a device authorization request (RFC 8628 section 3.2), without the verification URIs. */
 export interface DeviceCodes {
   deviceCode: string
   userCode: string
@@ -126,10 +126,11 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
 
     async findByLink(ticket, userCode) {
       const code = parseUserCode(userCode)
-      const found = code && pendingOrNull(await store.deviceAuthorizations.findByTicket(sha256(ticket)))
-      if (!code || !found) return null
-      const isOfTicket = possibleHashes(secrets, code).some(hash => equals(hash, found.userCodeHash))
-      return isOfTicket ? found : null
+      const authorization =
+        code && pendingOrNull(await store.deviceAuthorizations.findByTicket(sha256(ticket)))
+      if (!code || !authorization) return null
+      const isOfTicket = possibleHashes(secrets, code).some(hash => equals(hash, authorization.userCodeHash))
+      return isOfTicket ? authorization : null
     },
 
     findByTypedCode: createUserCodeCheck(deps),
@@ -149,29 +150,31 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       const consentId = newId(now)
       return storage.transaction<'done' | 'not_pending'>(
         async tx => {
-          const decided = await tx.deviceAuthorizations.decide(id, decision, by)
-          if (decided && decision === 'approved')
-            await grantConsent(tx, decided, { id: consentId, userId: user.id, now, caller })
-          return decided ? 'done' : 'not_pending'
+          const decidedAuthorization = await tx.deviceAuthorizations.decide(id, decision, by)
+          if (decidedAuthorization && decision === 'approved')
+            await grantConsent(tx, decidedAuthorization, { id: consentId, userId: user.id, now, caller })
+          return decidedAuthorization ? 'done' : 'not_pending'
         },
         async currentStore => {
-          const stored = await currentStore.deviceAuthorizations.find(id)
-          return stored?.signInId === session.id && stored.decidedAt === now ? 'done' : undefined
+          const storedAuthorization = await currentStore.deviceAuthorizations.find(id)
+          return storedAuthorization?.signInId === session.id && storedAuthorization.decidedAt === now
+            ? 'done'
+            : undefined
         },
       )
     },
 
     async poll(presented, grant) {
-      const found = await store.deviceAuthorizations.findByDeviceCode(sha256(presented.deviceCode))
-      if (!found || found.clientId !== presented.clientId) return { refused: 'invalid_grant' }
+      const authorization = await store.deviceAuthorizations.findByDeviceCode(sha256(presented.deviceCode))
+      if (!authorization || authorization.clientId !== presented.clientId) return { refused: 'invalid_grant' }
       const now = clock.now()
-      if (found.redeemedAt !== null) return { refused: 'invalid_grant' }
-      if (found.decision === 'denied') return { refused: 'access_denied' }
-      if (now >= found.expiresAt) return { refused: 'expired_token' }
-      if (found.decision === 'approved') return redeem(found, grant)
+      if (authorization.redeemedAt !== null) return { refused: 'invalid_grant' }
+      if (authorization.decision === 'denied') return { refused: 'access_denied' }
+      if (now >= authorization.expiresAt) return { refused: 'expired_token' }
+      if (authorization.decision === 'approved') return redeem(authorization, grant)
       // Once the interval is as long as the code's lifetime, further polls of a client cause no more writes.
       const isOnTime = await store.deviceAuthorizations.recordPoll(
-        found.id,
+        authorization.id,
         now,
         SLOW_DOWN_STEP,
         DEVICE_CODE_LIFETIME,
@@ -194,9 +197,9 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
         const signIn = signInId === null ? null : await tx.sessions.find(signInId)
         if (signIn?.endedAt !== null) return { refused: 'access_denied' }
         if (!(await isStillAllowed(tx, approved))) return { refused: 'access_denied' }
-        const redeemed = await tx.deviceAuthorizations.redeem(id, grant.sessionId, clock.now())
-        if (!redeemed) return { refused: 'invalid_grant' }
-        return { granted: await grant.open(tx, redeemed, user) }
+        const redeemedAuthorization = await tx.deviceAuthorizations.redeem(id, grant.sessionId, clock.now())
+        if (!redeemedAuthorization) return { refused: 'invalid_grant' }
+        return { granted: await grant.open(tx, redeemedAuthorization, user) }
       }),
     )
   }
@@ -237,8 +240,10 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
     }
   }
 
-  function pendingOrNull(found: DeviceAuthorization | null): DeviceAuthorization | null {
-    return found && found.decision === null && clock.now() < found.expiresAt ? found : null
+  function pendingOrNull(authorization: DeviceAuthorization | null): DeviceAuthorization | null {
+    return authorization && authorization.decision === null && clock.now() < authorization.expiresAt
+      ? authorization
+      : null
   }
 }
 

@@ -48,18 +48,18 @@ export function createDeviceKeys({
 }): DeviceKeys {
   return {
     async create(session, wanted, caller) {
-      const approved = await storage.store.deviceAuthorizations.findBySession(session.id)
-      if (!approved || approved.keyId !== null) throw creationRightEnded()
+      const authorization = await storage.store.deviceAuthorizations.findBySession(session.id)
+      if (!authorization || authorization.keyId !== null) throw creationRightEnded()
       const allowedKey = {
         ...wanted,
-        name: wanted.name ?? approved.deviceName,
-        scopes: approvedKeyScopes(wanted.scopes, approved),
+        name: wanted.name ?? authorization.deviceName,
+        scopes: approvedKeyScopes(wanted.scopes, authorization),
         expiresAt: expiryWithinLifetime(wanted.expiresAt, (await policies.read()).maxKeyLifetimeDays),
       }
       const mailId = newId(clock.now())
       return apiKeys.create(session.userId, allowedKey, caller, {
         refusal: creationRightEnded,
-        consume: (tx, apiKey) => claim(tx, session.id, apiKey, mailId, approved, caller),
+        consume: (tx, apiKey) => claim(tx, session.id, apiKey, mailId, authorization, caller),
       })
     },
   }
@@ -74,8 +74,12 @@ export function createDeviceKeys({
     { network }: Caller,
   ): Promise<boolean> {
     const now = clock.now()
-    const claimed = await tx.deviceAuthorizations.claimKey(sessionId, apiKey.id, now - KEY_CREATION_WINDOW)
-    if (!claimed) return false
+    const claimedAuthorization = await tx.deviceAuthorizations.claimKey(
+      sessionId,
+      apiKey.id,
+      now - KEY_CREATION_WINDOW,
+    )
+    if (!claimedAuthorization) return false
     const about = { kind: 'api_key_created_by_device', at: now, deviceName, network } as const
     await mailOwner(tx, outbox, apiKey, { id: mailId, now, about })
     return true
@@ -86,9 +90,10 @@ export function createDeviceKeys({
    * @param maxDays the maximum lifetime of keys by the policies
    */
   function expiryWithinLifetime(expiresAt: number | null, maxDays: number | null): number {
-    const latest = clock.now() + MAX_DEVICE_KEY_LIFETIME
-    if (expiresAt === null) return maxDays === null ? latest : Math.min(latest, clock.now() + maxDays * DAY)
-    if (expiresAt <= latest) return expiresAt
+    const latestExpiry = clock.now() + MAX_DEVICE_KEY_LIFETIME
+    if (expiresAt === null)
+      return maxDays === null ? latestExpiry : Math.min(latestExpiry, clock.now() + maxDays * DAY)
+    if (expiresAt <= latestExpiry) return expiresAt
     throw invalidRequest([
       { field: 'expires_at', message: 'must be at most 90 days ahead for a key that a device creates' },
     ])
@@ -100,11 +105,11 @@ function approvedKeyScopes(
   wanted: readonly string[] | undefined,
   { scopes }: DeviceAuthorization,
 ): [string, ...string[]] {
-  const approved = keyScopesOf(scopes)
-  const [first, ...rest] = wanted ?? approved
-  const unapprovedScope = wanted?.find(scope => !approved.includes(scope))
+  const approvedScopes = keyScopesOf(scopes)
+  const [first, ...rest] = wanted ?? approvedScopes
+  const unapprovedScope = wanted?.find(scope => !approvedScopes.includes(scope))
   if (first !== undefined && unapprovedScope === undefined) return [first, ...rest]
-  const detail = `A key of this device may have the scopes that were approved: ${approved.join(', ')}.`
+  const detail = `A key of this device may have the scopes that were approved: ${approvedScopes.join(', ')}.`
   throw new KeywayError('insufficient_scope', detail, { scope: unapprovedScope })
 }
 

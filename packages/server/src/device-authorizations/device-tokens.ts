@@ -35,13 +35,18 @@ export function createDeviceTokens({
 }): DeviceTokens {
   return {
     async poll(app, deviceCode, caller) {
-      const prepared = sessions.prepareForApp(app.id, { scopes: [], audience: null }, clock.now(), caller)
+      const preparedSession = sessions.prepareForApp(
+        app.id,
+        { scopes: [], audience: null },
+        clock.now(),
+        caller,
+      )
       const outcome = await deviceAuthorizations.poll(
         { deviceCode, clientId: app.id },
         {
-          sessionId: prepared.id,
+          sessionId: preparedSession.id,
           async open(tx: Transaction, approved: DeviceAuthorization, user: User) {
-            const session = await sessions.open(tx, user, { ...prepared, ...grantOf(app, approved) })
+            const session = await sessions.open(tx, user, { ...preparedSession, ...grantOf(app, approved) })
             const about = { sessionId: session.id }
             await tx.securityEvents.insert(securityEvent('sign_in', user.id, clock.now(), caller, about))
             return { user, session, scopes: approved.scopes }

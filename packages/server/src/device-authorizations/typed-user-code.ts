@@ -47,15 +47,15 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
       networks: codeNetworks(caller.address),
     }
     const id = newId(clock.now())
-    const checked = await storage.runExclusive([UNRECOGNISED_QUEUE], async (): Promise<CheckResult> => {
+    const result = await storage.runExclusive([UNRECOGNISED_QUEUE], async (): Promise<CheckResult> => {
       // Checked by a read first, so that a refusal costs neither a lock nor a write.
-      const until = await refusedUntil(storage.store, attempt)
-      if (until !== null) return { refusedUntil: until }
+      const refusalEnd = await refusedUntil(storage.store, attempt)
+      if (refusalEnd !== null) return { refusedUntil: refusalEnd }
       return storage.transaction<CheckResult>(
         async tx => {
           await tx.wrongCodes.lock()
-          const untilUnderLock = await refusedUntil(tx, attempt)
-          if (untilUnderLock !== null) return { refusedUntil: untilUnderLock }
+          const refusalEndUnderLock = await refusedUntil(tx, attempt)
+          if (refusalEndUnderLock !== null) return { refusedUntil: refusalEndUnderLock }
           const now = clock.now()
           const found = await tx.deviceAuthorizations.findPendingByUserCode(hashes, now)
           if (!found) await tx.wrongCodes.insert({ ...attempt, id, linkId: id, at: now })
@@ -64,8 +64,8 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
         async store => ((await store.wrongCodes.exists(id)) ? { found: null } : undefined),
       )
     })
-    if ('found' in checked) return checked.found
-    throw codesRefused({ wait: checked.refusedUntil - clock.now(), window: 'day' })
+    if ('found' in result) return result.found
+    throw codesRefused({ wait: result.refusedUntil - clock.now(), window: 'day' })
   }
 
   async function refusedUntil({ wrongCodes }: Pick<Store, 'wrongCodes'>, attempt: CodeAttempt) {

@@ -23,7 +23,7 @@ export interface Introspection {
    * @param app the requesting app, which also gets `external_id`, `metadata` and `limits` of keys that it covers
    * @param consume number of calls to count against the key's rates and quota; 0 counts nothing
    * @throws KeywayError if calls are to be consumed: `forbidden` (the app does not cover the key, or the credential is
-   *   no key), `rate_limited`, `quota_exhausted`, `unavailable`
+   *   neither a key nor an agent token), `rate_limited`, `quota_exhausted`, `unavailable`
    */
   introspect(token: string, app?: RequestingApp, consume?: number): Promise<IntrospectionAnswer>
   /**
@@ -188,14 +188,14 @@ function claimedAudience(token: string): string | null {
   try {
     const payload: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
     const isObject = typeof payload === 'object' && payload !== null && 'aud' in payload
-    return isObject && typeof payload.aud === 'string' && isStorable(payload.aud) ? payload.aud : null
+    return isObject && typeof payload.aud === 'string' && mayBeParameter(payload.aud) ? payload.aud : null
   } catch {
     return null
   }
 }
 
-/** PostgreSQL refuses NUL characters also in query parameters. */
-function isStorable(text: string): boolean {
+/** Whether the text may be a query parameter: PostgreSQL refuses NUL characters. */
+function mayBeParameter(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 

@@ -69,8 +69,8 @@ export function openKeyPair(
     return pair.publicKey.toString('base64url') === publicKey ? { kid, alg, secretKey: pair.secretKey } : null
   }
   const privateKey = createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' })
-  const opened = createPublicKey(privateKey)
-  return spkiOf(opened) === publicKey ? { kid, alg, privateKey, publicKey: opened } : null
+  const ownPublicKey = createPublicKey(privateKey)
+  return spkiOf(ownPublicKey) === publicKey ? { kid, alg, privateKey, publicKey: ownPublicKey } : null
 }
 
 /** The signature of a JWS (RFC 7515). RSA signatures are computed in another thread, since they take a millisecond. */

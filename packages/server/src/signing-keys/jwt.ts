@@ -5,7 +5,7 @@ import { KnownTokens } from './known-tokens.ts'
 import type { SigningAlg } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-/** The header `typ`; `JWT` is an id token. */
+/** The values of the header `typ`; `JWT` is that of id tokens. */
 export type JwtType = 'agent_ws' | 'at+jwt' | 'JWT' | 'logout+jwt'
 
 type Claims = Record<string, unknown>

@@ -4,12 +4,15 @@ import type { Instant } from '../clock.ts'
 export const SIGNING_ALGS = ['EdDSA', 'ES256', 'RS256'] as const
 export type SigningAlg = (typeof SIGNING_ALGS)[number]
 
-/** A key pair that signs tokens with one algorithm. The private half is sealed under `signing-key` with the id as context. */
+/**
+ * A key pair that signs tokens with one algorithm. The private half is sealed under `signing-key` with the id as
+ * context.
+ */
 export interface SigningKey {
   /** The `kid`. */
   id: string
   alg: SigningAlg
-  /** base64url: of an Ed25519 key the 32 public bytes, of others the SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7). */
+  /** In base64url: for Ed25519 the 32 public bytes, for others the SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7). */
   publicKey: string
   /** The private half: for Ed25519 the 32-byte seed, for others PKCS #8. */
   sealedPrivateKey: string

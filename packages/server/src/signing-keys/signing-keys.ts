@@ -83,8 +83,8 @@ export function createSigningKeys(deps: {
 
   return {
     async load() {
-      const stored = await signingKeys.list(clock.now())
-      if (!stored.some(({ alg }) => alg === 'EdDSA'))
+      const storedKeys = await signingKeys.list(clock.now())
+      if (!storedKeys.some(({ alg }) => alg === 'EdDSA'))
         await signingKeys.insertFirst(await newSigningKey('EdDSA', clock.now()))
       await reload()
     },
@@ -187,10 +187,10 @@ export function createSigningKeys(deps: {
   }
 
   async function reload(): Promise<void> {
-    const stored = await signingKeys.list(clock.now())
+    const storedKeys = await signingKeys.list(clock.now())
     const loadedKeys = new Map(keys.map(key => [key.id, key]))
     // Keys that were decrypted before are reused.
-    keys = stored.map(key => ({ ...(loadedKeys.get(key.id) ?? openKey(key)), ...key }))
+    keys = storedKeys.map(key => ({ ...(loadedKeys.get(key.id) ?? openKey(key)), ...key }))
   }
 
   /** Reads the keys for an unknown id: one read at a time and at most one a second, over all unknown ids. */
@@ -237,8 +237,8 @@ export function createSigningKeys(deps: {
    * Decrypts a key. @throws SealError also if the public key is not that of the private key: the row was tampered with
    */
   function openKey(key: SigningKey): LoadedKey {
-    const opened = openKeyPair(key, secrets.open('signing-key', key.sealedPrivateKey, key.id))
-    if (opened) return { ...key, opened, jwk: toJwk(key) }
+    const openedKey = openKeyPair(key, secrets.open('signing-key', key.sealedPrivateKey, key.id))
+    if (openedKey) return { ...key, opened: openedKey, jwk: toJwk(key) }
     throw new SealError(`the public half of signing key ${key.id} is not that of its sealed private half`)
   }
 }

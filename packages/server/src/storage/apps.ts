@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type App, type AppSettings, REGISTERED_PREFIX } from '../apps/app.ts'
-import { KEPT_SECRETS } from '../apps/app-secret.ts'
+import { MAX_APP_SECRETS } from '../apps/app-secret.ts'
 import type { AppChanges, AppStore } from '../apps/app-store.ts'
 import type { Db } from './engine.ts'
 import type { AppRow, Flag } from './schema.ts'
@@ -129,7 +129,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
           .where('app_id', '=', appId)
           .orderBy('created_at', 'desc')
           .orderBy('secret_hash')
-          .limit(KEPT_SECRETS)
+          .limit(MAX_APP_SECRETS)
         await tx
           .deleteFrom('app_secrets')
           .where('app_id', '=', appId)
