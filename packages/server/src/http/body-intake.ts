@@ -70,7 +70,8 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   function receive(incoming: IncomingMessage, network: string, maxBytes: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const arrival = addArrival(network, incoming)
-      // One growing buffer, since a list of one-byte parts would take a hundred times their size.
+      // All parts are copied into one growing buffer, since a list of one-byte parts would take a hundred times their
+      // size.
       let body: Buffer = EMPTY_BODY
       let length = 0
       const stop = () => {
@@ -99,7 +100,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
         reject(bodyCutOff())
       }
       incoming.on('data', onData).on('end', onEnd).on('close', onClose)
-      // Not removed by `stop`: the connection may break later, and an `error` without a listener would end the process.
+      // `stop` does not remove this listener: without one, an `error` after the body would end the process.
       incoming.on('error', onClose)
       if (incoming.destroyed) onClose()
     })

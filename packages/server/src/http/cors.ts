@@ -34,14 +34,14 @@ export function createCors(
 ): Cors {
   const configuredOrigins = new Set(origins)
   let clientOrigins = new Set<string>()
-  let readAt = Number.NEGATIVE_INFINITY
+  let lastReadAt = Number.NEGATIVE_INFINITY
   return { headers, preflight, prepare }
 
   function prepare({ headers: { origin } }: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined {
     if (policy !== 'clients' || origin === undefined) return undefined
     const now = performance.now()
-    if (now < readAt + CLIENT_ORIGINS_MS) return undefined
-    readAt = now
+    if (now < lastReadAt + CLIENT_ORIGINS_MS) return undefined
+    lastReadAt = now
     // If the database is unavailable, the origins that were read last apply, so that pages of clients can read the
     // error.
     return readClientOrigins().then(

@@ -7,8 +7,8 @@ import type { SocketLimiter } from './sockets.ts'
 
 /** How long the drain waits for the first requests of new connections. */
 export const FIRST_REQUEST_MS = SECOND / 2
-/** Time limit of requests in progress; the process must end ten seconds after its signal (docs/contract.md). */
-export const ANSWERS_MS = 5 * SECOND
+/** Time limit of requests in progress, since the process must end ten seconds after SIGTERM (docs/contract.md). */
+export const REQUESTS_MS = 5 * SECOND
 /** Time limit for emptying the kernel's queue, which never empties while clients connect fast enough. */
 const ACCEPT_MS = SECOND / 2
 /**
@@ -42,7 +42,7 @@ export async function drainHttp(
   const timeoutAbort = new AbortController()
   await Promise.race([
     whenClosed,
-    wait(ANSWERS_MS, undefined, { signal: timeoutAbort.signal }).catch(() => {}),
+    wait(REQUESTS_MS, undefined, { signal: timeoutAbort.signal }).catch(() => {}),
   ])
   timeoutAbort.abort()
   clearInterval(idleCheck)

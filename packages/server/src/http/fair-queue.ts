@@ -39,7 +39,7 @@ export const MAX_QUEUED_PER_FLOW = 1000
 export const MAX_QUEUED = 10_000
 /** Identifies the flow of a request for fair queueing. */
 export interface Flow {
-  /** Unique within the network: the presented credential, not verified yet, of which clients may invent any number. */
+  /** The presented credential, if any; unique within the network. It is not verified, so clients may invent many. */
   id: string
   network: string
   /** Calls `drop` when the client disconnects, so that a queued request is removed. */
@@ -127,7 +127,7 @@ export function createFairQueue(
   }
 
   function countQueued(): number {
-    return knownNetworks.waiting + unknownNetworks.waiting + noisyNetworks.waiting
+    return knownNetworks.queuedCount + unknownNetworks.queuedCount + noisyNetworks.queuedCount
   }
 
   function scheduleSlice(): void {
@@ -186,7 +186,7 @@ export function createFairQueue(
 }
 
 function dequeueFirst(...queues: RoundRobin[]): DequeuedWork {
-  return queues.find(queue => queue.waiting > 0)!.dequeue()
+  return queues.find(queue => queue.queuedCount > 0)!.dequeue()
 }
 
 interface DequeuedWork {
@@ -208,10 +208,10 @@ type RoundRobin = ReturnType<typeof createRoundRobin>
 function createRoundRobin(clock: () => number) {
   const networks = createTurnOrder<NetworkQueue>()
   const usedTimesOfIdleNetworks = createUsedTimes(clock)
-  let waiting = 0
+  let queuedCount = 0
   return {
-    get waiting() {
-      return waiting
+    get queuedCount() {
+      return queuedCount
     },
     /**
      * @param isFull whether MAX_QUEUED is reached, so that a network may only have its share
@@ -235,11 +235,11 @@ function createRoundRobin(clock: () => number) {
       queue.flows.add(id, works)
       networks.add(network, queue)
       queue.count++
-      waiting++
+      queuedCount++
       return () => {
         if (!works.remove(entry)) return
         queue.count--
-        waiting--
+        queuedCount--
         if (works.size === 0) queue.flows.remove(id)
         if (queue.count > 0) return
         networks.remove(network)
@@ -257,7 +257,7 @@ function createRoundRobin(clock: () => number) {
       const entry = works.first!
       works.remove(entry)
       queue.count--
-      waiting--
+      queuedCount--
       queue.flows.endTurn(works.size > 0)
       if (queue.count > 0) networks.endTurn(true)
       else networks.remove(network)

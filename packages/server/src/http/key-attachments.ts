@@ -31,9 +31,11 @@ export const metadata = z
     examples: [{ plan: 'pro' }],
   })
 
-/** Enough for metadata of the maximum size with escaped characters, and the other fields. */
+/** Body size limit of calls with metadata: enough for metadata of the maximum size with escaped characters. */
 export const MAX_KEY_BODY_BYTES = 32 * 1024
-/** Enough for metadata of the maximum size with the most values (`[0,0,…]`), and the other fields. */
+/**
+ * JSON value limit of calls with metadata: enough for metadata of the maximum size with the most values (`[0,0,…]`).
+ */
 export const MAX_KEY_BODY_VALUES = MAX_METADATA_BYTES / 2 + MAX_JSON_VALUES
 
 function isObject(value: unknown): boolean {

@@ -29,12 +29,12 @@ const MAX_CONCURRENT_EXPORTS = 2
 /** An export from which the client has read nothing for this long no longer counts as running. */
 const ABANDONED_AFTER = MINUTE
 
-type Needs = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'emailChanges' | 'sessions' | 'usage'> & {
+type Deps = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'emailChanges' | 'sessions' | 'usage'> & {
   store: Pick<HttpPorts['store'], 'audit' | 'billing' | 'securityEvents' | 'outbox' | 'users'>
 }
 
-export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
-  const { accounts, apiKeys, consents, emailChanges, sessions, usage, store } = needs
+export function createPersonExports(deps: Deps, clock: Clock): PersonExports {
+  const { accounts, apiKeys, consents, emailChanges, sessions, usage, store } = deps
   const keyObjects = createKeyObjects(apiKeys, clock)
 
   /** The running exports by the person's id, each with the time at which a piece was last read. */

@@ -7,7 +7,10 @@ import { networkMatcher } from '../network.ts'
  * fewer without one.
  */
 export const MIN_FORWARDED_REQUESTS = 10
-/** How long requests of a peer are counted together, and how long /readyz reports a proxy after its last one. */
+/**
+ * How long requests of a peer are counted together, and how long after its last forwarded request /readyz reports a
+ * proxy.
+ */
 const PERIOD_MS = 10 * MINUTE
 /** Minimum interval between two warnings about one peer. */
 const WARN_AGAIN_MS = HOUR
@@ -52,12 +55,13 @@ const MISTAKE_MESSAGE =
   'calls come through a proxy that KEYWAY_TRUSTED_PROXIES does not list, so all its clients share one limit; the log has its address'
 
 /**
- * Detects a proxy that the settings do not list, without trusting client headers.
+ * Detects proxies that KEYWAY_TRUSTED_PROXIES does not list. Only whether a request has a forwarding header counts; the
+ * addresses in it are not used, since a client may have forged them.
  *
  * @param now monotonic milliseconds
  */
 export function createProxyWatch(log: Log, now: () => number = () => performance.now()): ProxyWatch {
-  /** Counts of private peers, by address. */
+  /** Request counts of peers in private networks, by address. */
   const countsByPeer = new Map<string, RequestCounts>()
   /** Time of the last warning, by address. */
   const lastWarningAt = new Map<string, number>()

@@ -78,7 +78,7 @@ export function eventStream(source: StreamSource): ReadableStream {
       }
       send('retry: 1000\n\n')
       sendEntries(source.firstPage, send)
-      // Also sends entries that were added between the first page and the subscription.
+      // This also sends entries that were added between the first page and the subscription.
       void sendNewEntries(send, end)
     },
     cancel: () => cleanUp(),

@@ -84,11 +84,11 @@ export function claim(
       sum(past) + Object.values(otherHolders).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
     const held = Math.max(0, Math.min(wanted, limit - usedByOthers))
     ownShares[per] = { held: Math.max(held, ownCount), counted: compact(counted, per) }
-    const oldest = [...past, ...countedByOthers].reduce(
+    const oldestAt = [...past, ...countedByOthers].reduce(
       (least, [at]) => Math.min(least, at),
       Number.POSITIVE_INFINITY,
     )
-    return { per, limit, held, usedByOthers, oldestOfOthers: Number.isFinite(oldest) ? oldest : null }
+    return { per, limit, held, usedByOthers, oldestOfOthers: Number.isFinite(oldestAt) ? oldestAt : null }
   })
   return {
     state: { holders: { ...otherHolders, [holder]: ownShares }, past: pastWithin(state.past, now) },

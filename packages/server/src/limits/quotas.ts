@@ -9,7 +9,7 @@ import type { QuotaStore } from './quota-store.ts'
  */
 const BLOCK_FRACTION = 1 / 100
 /** How long this node waits before it tries to lease from an exhausted quota again. */
-const EXHAUSTED_FOR = SECOND
+const LEASE_PAUSE = SECOND
 /** A block that was unused for this time is given back. */
 const IDLE_AFTER = 30 * SECOND
 /** Maximum number of blocks in memory; beyond it the oldest are given back. */
@@ -150,7 +150,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
     const size = Math.max(1, Math.floor(sizeOf(quota) * BLOCK_FRACTION))
     const newLease = await store.lease(quota, missingCalls, Math.max(missingCalls, size), now)
     if (!newLease) {
-      block.failedLease = { until: clock.now() + EXHAUSTED_FOR, count: missingCalls }
+      block.failedLease = { until: clock.now() + LEASE_PAUSE, count: missingCalls }
       throw quotaExhausted(quota, block)
     }
     // Calls of a block whose period has ended expire.

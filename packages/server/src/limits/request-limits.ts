@@ -35,7 +35,7 @@ const OPEN_CLAIM_INTERVAL = 2 * SECOND
 /** Maximum number of subjects with open claims that one sweep considers. */
 const MAX_OPEN_CLAIMS = 1000
 /** How long a node makes no claims after a failure of the database. */
-const CUT_OFF_FOR = SECOND
+const CLAIM_PAUSE = SECOND
 /** Maximum number of attempts to change a row that other nodes keep changing. */
 const MAX_ATTEMPTS = 10
 /** Maximum number of subjects that are changed concurrently. */
@@ -195,7 +195,7 @@ export function createRequestLimits({
     subject.changing ??= changeSharedState(subject, 'claim')
       .catch(cause => {
         // After a conflict with other nodes the database is still available, also for claims of other subjects.
-        if (!(cause instanceof WriteConflict)) databaseFailure = { until: clock.now() + CUT_OFF_FOR, cause }
+        if (!(cause instanceof WriteConflict)) databaseFailure = { until: clock.now() + CLAIM_PAUSE, cause }
         throw cause
       })
       .finally(() => {

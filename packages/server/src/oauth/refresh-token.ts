@@ -27,7 +27,7 @@ export function createRefreshTokenGrant(deps: GrantDeps): Grant {
       const grant = { ...session.grant!, scopes: scopes ?? session.grant!.scopes }
       return { answer: await answerOf({ user, session: { ...session, grant } }, null, session.grant!.scopes) }
     } catch (error) {
-      if (!(error instanceof KeywayError) || !TOKEN_REFUSALS.has(error.code)) throw error
+      if (!(error instanceof KeywayError) || !REFUSED_TOKEN_CODES.has(error.code)) throw error
       throw OAuthError.of('invalid_grant', error)
     }
   }
@@ -45,4 +45,4 @@ export function createRefreshTokenGrant(deps: GrantDeps): Grant {
   }
 }
 
-const TOKEN_REFUSALS = new Set<string>(['invalid_refresh_token', 'refresh_token_reused'])
+const REFUSED_TOKEN_CODES = new Set<string>(['invalid_refresh_token', 'refresh_token_reused'])

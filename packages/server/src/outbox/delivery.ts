@@ -9,7 +9,7 @@ import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
 
 /** A sign-in mail with less remaining validity is not sent: it could not be used in time. */
 export const MIN_VALIDITY_LEFT = 60 * SECOND
-/** Time limit of one attempt; well below LEASE, so that no other node leases the message during the attempt. */
+/** Time limit of one attempt; well below LEASE (dispatcher.ts), so that no other node leases the message meanwhile. */
 export const DELIVERY_DEADLINE = 30 * SECOND
 /** The delay between two attempts to reach an unavailable database. */
 export const STORE_PAUSE = SECOND
@@ -65,7 +65,7 @@ export async function deliver(
     return storeOutcome(deps, message, 'failed', reason)
   }
   if (content.kind === 'sign_in' && !(await maySignIn(deps, message.recipient))) {
-    // Not a warning, since anybody can cause it.
+    // This is not a warning, since anybody can cause it.
     log.debug(logFields, 'A sign-in mail was not sent: sign-up is not open to the address.')
     return storeOutcome(deps, message, 'failed', SIGN_UP_NOT_OPEN)
   }
@@ -93,8 +93,8 @@ export async function deliver(
 const SIGN_UP_NOT_OPEN = 'not sent: there is no account, and sign-up is not open to the address'
 
 /**
- * Whether the address has an account or may get one. Checked at delivery, so that the request for the mail does the
- * same work whether or not the account exists.
+ * Whether the address has an account or may get one. This is checked at delivery, so that the request for the mail does
+ * the same work whether or not the account exists.
  */
 async function maySignIn(
   { storage: { store }, maySignUp }: DeliveryDeps,

@@ -56,7 +56,7 @@ export function createWorker<Item extends { id: string }>(
   const workInProgress = new Map<Promise<void>, AbortController>()
   /** Ids of the items that are worked on. */
   const heldIds = new Set<string>()
-  /** Until then, this node may have leases that it does not know of. */
+  /** Until this time, the node may have leases that it does not know of. */
   let unknownLeasesUntil = Number.NEGATIVE_INFINITY
   /** Called when an item is done. */
   const doneListeners = new Set<() => void>()

@@ -102,8 +102,8 @@ export interface WebhookDeliveryStore {
    */
   prune(settledBefore: Instant, now: Instant, batch: number): Promise<number>
   /**
-   * Removes the oldest settled agent events of each endpoint that has more than `maxLogged` settled events of one
-   * state, of any type. Returns whether more may remain to be removed.
+   * Removes the oldest settled agent events of each endpoint that has more than `maxLogged` settled events of any type
+   * in one state. Returns whether more may remain to be removed.
    */
   pruneSurplus(maxLogged: number, now: Instant): Promise<boolean>
 }

@@ -14,10 +14,10 @@ const TAG = 'Account'
 const accountAnswer = { schema: answers.account, example: answers.accountExample }
 const EXPIRES_IN_SECONDS = EMAIL_CHANGE_LIFETIME / SECOND
 
-type Needs = Pick<HttpPorts, 'accounts' | 'deletions' | 'emailChanges' | 'users'>
+type Deps = Pick<HttpPorts, 'accounts' | 'deletions' | 'emailChanges' | 'users'>
 
 /** Changes that a signed-in person makes to the account itself: a new e-mail address, and deletion. */
-export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
+export function accountChangeRoutes(services: Deps, clock: Clock): Route[] {
   const { deletions, emailChanges, users } = services
   return [
     route({

@@ -25,9 +25,9 @@ const authorizationAnswer = {
 }
 const TAG = 'Account'
 
-type Needs = Pick<HttpPorts, 'users' | 'accounts' | 'emailChanges'>
+type Deps = Pick<HttpPorts, 'users' | 'accounts' | 'emailChanges'>
 
-export function accountRoutes(services: Needs): Route[] {
+export function accountRoutes(services: Deps): Route[] {
   const { users, accounts } = services
 
   return [

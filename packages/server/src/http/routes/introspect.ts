@@ -22,7 +22,7 @@ export const introspectionBody = z.object({
 
 /** Maximum number of credentials in one request. Each key may have 16 KiB of metadata, which the answer repeats. */
 const MAX_TOKENS = 32
-/** Enough for MAX_TOKENS imported keys of 512 characters each. */
+/** Body size limit: enough for MAX_TOKENS imported keys of 512 characters each. */
 const MAX_TOKENS_BYTES = 24 * 1024
 
 const introspectionsBody = z.object({

@@ -111,17 +111,17 @@ export function invitationRoutes(
   ]
 }
 
-function invitationObject(each: Invitation, now: Instant): z.infer<typeof invitation> {
+function invitationObject(row: Invitation, now: Instant): z.infer<typeof invitation> {
   return {
-    id: each.id,
-    email: each.email,
-    role: each.role,
-    state: stateOf(each, now),
-    invited_by: each.invitedBy,
-    created_at: toRfc3339(each.createdAt),
-    expires_at: toRfc3339(each.expiresAt),
-    accepted_at: toRfc3339OrNull(each.acceptedAt),
-    user_id: each.userId,
-    revoked_at: toRfc3339OrNull(each.revokedAt),
+    id: row.id,
+    email: row.email,
+    role: row.role,
+    state: stateOf(row, now),
+    invited_by: row.invitedBy,
+    created_at: toRfc3339(row.createdAt),
+    expires_at: toRfc3339(row.expiresAt),
+    accepted_at: toRfc3339OrNull(row.acceptedAt),
+    user_id: row.userId,
+    revoked_at: toRfc3339OrNull(row.revokedAt),
   }
 }

@@ -26,10 +26,10 @@ const suppressionQuery = z.object({
 
 const mailAnswer = { schema: objects.mail, example: objects.mailExample }
 
-type Needs = Pick<HttpPorts, 'administration' | 'suppressions' | 'signingKeys'>
+type Deps = Pick<HttpPorts, 'administration' | 'suppressions' | 'signingKeys'>
 
 /** Calls of administrators about agents, nodes, mail and signing keys. */
-export function operationRoutes({ administration, suppressions, signingKeys }: Needs): Route[] {
+export function operationRoutes({ administration, suppressions, signingKeys }: Deps): Route[] {
   return [
     route({
       method: 'GET',

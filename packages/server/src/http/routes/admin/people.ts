@@ -68,12 +68,12 @@ const credit = z.strictObject({
   reason: optional(reason),
 })
 
-type Needs = Pick<HttpPorts, 'users' | 'apiKeys' | 'credits' | 'magicLinks' | 'sessions' | 'store'>
+type Deps = Pick<HttpPorts, 'users' | 'apiKeys' | 'credits' | 'magicLinks' | 'sessions' | 'store'>
 
 const personAnswer = { schema: answers.user, example: answers.userExample }
 
-export function peopleRoutes(needs: Needs): Route[] {
-  const { users, apiKeys, credits, magicLinks, sessions, store } = needs
+export function peopleRoutes(deps: Deps): Route[] {
+  const { users, apiKeys, credits, magicLinks, sessions, store } = deps
 
   return [
     route({

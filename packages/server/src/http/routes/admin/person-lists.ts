@@ -14,14 +14,14 @@ import { consentObject } from '../consents.ts'
 import { TAG, toActedBy } from './acting.ts'
 import * as objects from './objects.ts'
 
-type Needs = Pick<
+type Deps = Pick<
   HttpPorts,
   'users' | 'apiKeys' | 'accounts' | 'consents' | 'sessions' | 'administration' | 'store'
 >
 
-/** Lists of what a person has and did: keys, sessions, ledger, mails and more. */
-export function personListRoutes(needs: Needs, clock: Clock): Route[] {
-  const { users, apiKeys, accounts, consents, sessions, administration, store } = needs
+/** Lists of one person's keys, sessions, consents, ledger entries, security events and mails. */
+export function personListRoutes(deps: Deps, clock: Clock): Route[] {
+  const { users, apiKeys, accounts, consents, sessions, administration, store } = deps
   const keyObjects = createKeyObjects(apiKeys, clock)
 
   return [
