@@ -16,7 +16,7 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 
 const NODE_COUNTS = [2, 4, 8]
 const SENDERS = 10
-/** Below the limit of frames of one connection. */
+/** Below the hub's rate limit of frames for one connection. */
 const MESSAGES_A_SECOND = 80
 const SECONDS = QUICK ? 4 : 10
 /** Delay before the measurement, until heartbeats have run and agents are connected. */

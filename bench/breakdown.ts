@@ -50,7 +50,7 @@ const steps: [string, number][] = [
 const exchangeCall = await microseconds(n => agentTokens.exchange(keys[n % KEYS]!, undefined, client))
 const namedSteps = steps.slice(0, 4).reduce((sum, [, each]) => sum + each, 0) + steps[4]![1] / 2
 steps.push([
-  'the rest of agentTokens.exchange: standing, scope, times, last use, promises',
+  'the rest of agentTokens.exchange: key status, scope, times, last use, promises',
   exchangeCall - namedSteps,
 ])
 const knownSteps = exchangeCall + steps[4]![1] / 2 + steps[5]![1] + steps[6]![1]

@@ -44,7 +44,10 @@ for (const engine of ['sqlite', 'postgres'] as const) {
 }
 report('lists', tables, targets)
 
-/** Inserts few keys for owner 0 and many for owner 1, alternating: revoked, expired, active without and with expiry. */
+/**
+ * Inserts few keys for owner 0 and many for owner 1. They are in turn revoked, expired, active without an expiry and
+ * active with one.
+ */
 async function fill({ file, settings }: BenchDatabase): Promise<void> {
   const people = { from: 0, to: SIZES.length, account: true, session: true, pageSession: true }
   const statement = (owner: number, numbers: string) => `${numbers}

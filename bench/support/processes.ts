@@ -32,7 +32,7 @@ export function startKeyway(
     options.executable ? ['serve'] : [...(options.nodeOptions ?? []), LAUNCHER, 'serve'],
     /"url":"https?:\/\/[^"]*:(\d+)","msg":"Keyway is ready"/,
     {
-      // A limit that is never reached, since few keys are exchanged very often; exchanges are counted as usual.
+      // A limit that is never reached: a bench exchanges few keys very often. Exchanges are counted as usual.
       settings: { KEYWAY_PORT: '0', KEYWAY_EXCHANGE_LIMITS: '1000000/minute', ...settings },
       core: options.core,
       program: options.executable,

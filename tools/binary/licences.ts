@@ -17,7 +17,7 @@ const LICENCE_FILE = /^(licen[cs]e|notice)(\.md|\.txt)?$/i
  */
 const MISSING_TEXTS = join(import.meta.dirname, 'licences')
 
-/** The licences of the single executable, which each copy of it must come with: Keyway's, Node's and each package's. */
+/** The licences of Keyway, of Node and of each package, which must accompany every copy of the single executable. */
 export function licenceTexts(): string {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const components = [

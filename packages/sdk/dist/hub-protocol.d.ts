@@ -99,7 +99,7 @@ export type ServerFrame = {
     data: Json;
     reply_to?: string;
 }
-/** `held`: number of broken connections that get it if they resume; absent from hubs that cannot resume. */
+/** `held`: number of broken connections that get the message if they resume; absent from hubs that cannot resume. */
  | {
     type: 'sent';
     id: string;

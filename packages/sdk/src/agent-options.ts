@@ -19,7 +19,10 @@ export interface AgentOptions {
    * other error the agent retries.
    */
   getToken?: ((signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken) | undefined
-  /** The WebSocket class to use. Default: the platform's, or on Node from 20.16 on the one in this package. */
+  /**
+   * The WebSocket class to use. Default: that of the platform; on Node 20.16 to 21, which has none, the one in this
+   * package.
+   */
   WebSocket?: WebSocketConstructor | undefined
   /** Closes the agent when it aborts. */
   signal?: AbortSignal | undefined

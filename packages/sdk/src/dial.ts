@@ -6,7 +6,7 @@ import type { HubConnection } from './hub-connection.ts'
 const DIAL_TIMEOUT_MS = 10_000
 /**
  * A handshake without a response after this time is started again. Node opens WebSockets over pooled connections, so
- * after a network interruption the first handshake may use a dead one.
+ * after a network interruption the first handshake may use a dead connection.
  */
 const SECOND_HANDSHAKE_AFTER_MS = 3_000
 

@@ -89,7 +89,7 @@ export type ServerFrame =
       data: Json
       reply_to?: string
     }
-  /** `held`: number of broken connections that get it if they resume; absent from hubs that cannot resume. */
+  /** `held`: number of broken connections that get the message if they resume; absent from hubs that cannot resume. */
   | { type: 'sent'; id: string; delivered: number; held?: number }
   | { type: 'draining'; close_in_seconds: number }
   | { type: 'error'; code: FrameErrorCode; detail: string; id?: string }

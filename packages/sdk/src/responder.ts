@@ -13,7 +13,7 @@ const MAX_ERROR_LENGTH = 1000
 type SendAnswer = (to: string, answer: Json, replyTo: string) => Promise<unknown>
 
 interface HandledRequest {
-  /** The requesting connection; after the requester reconnected and asked again, its new one. */
+  /** The requesting connection; after the requester reconnected and asked again, its new connection. */
   from: string
   answer: Answer | undefined
 }

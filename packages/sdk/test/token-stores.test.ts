@@ -30,7 +30,7 @@ interface TestContext {
 
 const PROGRAM = join(import.meta.dirname, 'support/token-process.ts')
 const TOKENS: StoredTokens = { access: 'a', refresh: 'r', sessionId: 's' }
-/** A lock without a heartbeat for this long is taken over, in milliseconds. */
+/** After this time without a heartbeat, in milliseconds, another process takes over the lock. */
 const HOLDER_TIMEOUT_MS = 5000
 
 function tokensFile(t: TestContext): string {

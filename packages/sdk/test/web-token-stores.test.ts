@@ -36,7 +36,7 @@ async function listen(t: TestContext, handle: Handler): Promise<string> {
   return `http://localhost:${(server.address() as AddressInfo).port}`
 }
 
-/** Serves an empty page, and the SDK to import. */
+/** Serves an empty page, and the modules of the SDK for it to import. */
 async function servePage(t: TestContext): Promise<string> {
   return listen(t, async (request, response) => {
     const path = request.url ?? ''

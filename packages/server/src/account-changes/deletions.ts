@@ -29,7 +29,10 @@ export interface Deletions {
   request(userId: string, caller: Caller): Promise<User>
   /** Cancels a requested deletion. Idempotent. @throws KeywayError `not_found` */
   cancel(userId: string, caller: Caller): Promise<User>
-  /** Deletes the accounts whose delay has passed, as a deletion by an administrator would. Returns how many. */
+  /**
+   * Deletes the accounts whose delay has passed, with the same effects as a deletion by an administrator. Returns their
+   * number.
+   */
   deleteDue(): Promise<number>
 }
 

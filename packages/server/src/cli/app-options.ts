@@ -46,7 +46,7 @@ const SETTING_OF_OPTION: OptionSettings = {
 }
 
 /**
- * The app settings that the options give. An empty value clears one: `--audience ""`.
+ * The app settings that the options give. An empty value clears a setting: `--audience ""`.
  *
  * @throws UsageError
  */

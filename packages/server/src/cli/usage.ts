@@ -86,7 +86,7 @@ function tableOf(buckets: readonly UsageBucket[]): string {
   )
 }
 
-/** Whether a bucket's value is a count or an amount above zero; buckets without any are not shown. */
+/** Whether a bucket's value is a count or an amount above zero; a bucket without such a value is not shown. */
 function isNonZero(value: unknown): boolean {
   if (typeof value === 'number') return value > 0
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
