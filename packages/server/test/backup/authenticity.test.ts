@@ -36,8 +36,8 @@ async function backUp(engine: EngineName, t: TestContext) {
 }
 
 /**
- * Expects that the command fails with status 1 and prints one line. That it wrote nothing is shown by a later restore,
- * which succeeds only into an empty database.
+ * Expects that the command fails with status 1 and prints one line. A later restore, which needs an empty database,
+ * shows that the command wrote nothing.
  */
 async function expectRefusal(
   settings: Record<string, string>,
@@ -200,19 +200,19 @@ forEachEngine(engine => {
       const report = JSON.parse(
         await outputOf(keyway(target, 'restore', file, '--journal', journal, '--json')),
       )
-      const restored = await startNode(t, target, links)
+      const restoredNode = await startNode(t, target, links)
       const introspect = async (secret: string) =>
         (
-          await call(restored.origin, 'POST', '/auth/introspect', {
+          await call(restoredNode.origin, 'POST', '/auth/introspect', {
             body: { token: 'x' },
             headers: basic('shop', secret),
           })
         ).status
       assert.deepEqual(await Promise.all([replacedSecret, ...secrets].map(introspect)), [401, 200, 200])
-      const restoredApps = restored.services.apps
+      const restoredApps = restoredNode.services.apps
       assert.equal(await restoredApps.authenticate('removed', removedApp.secret!), null)
       assert.ok(!(await restoredApps.list()).some(({ id }) => id === 'removed'))
-      assert.equal((await restored.services.users.get(ann.user.id))!.role, 'user')
+      assert.equal((await restoredNode.services.users.get(ann.user.id))!.role, 'user')
       assert.deepEqual(
         { ...report.journal, applied: 0 },
         { applied: 0, unknown: 0, missing: null, open_ends: [] },
@@ -247,8 +247,8 @@ forEachEngine(engine => {
 
       const target = await freshSettings(engine, t)
       await outputOf(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
-      const restored = await startNode(t, target, links)
-      const restoredConsents = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(restored)))
+      const restoredNode = await startNode(t, target, links)
+      const restoredConsents = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(restoredNode)))
       assert.deepEqual(restoredConsents, consentsBefore)
     })
   })

@@ -83,46 +83,48 @@ for (const [from, to] of enginePairs) {
       const journal = join(shop.settings.KEYWAY_DATA_DIR!, 'journal')
       const restoreOutput = await outputOf(keyway(target, 'restore', file, '--journal', journal))
       assert.match(restoreOutput, /changes since then are applied/)
-      const restored = await startNode(t, target, links)
+      const restoredNode = await startNode(t, target, links)
       const exchanges = await Promise.all(
-        keys.map(async ({ key }) => (await exchange(restored.origin, key)).body.code ?? 'works'),
+        keys.map(async ({ key }) => (await exchange(restoredNode.origin, key)).body.code ?? 'works'),
       )
       assert.deepEqual(exchanges, ['works', 'api_key_revoked', 'works'])
-      const { invitations } = restored.services.storage.store
+      const { invitations } = restoredNode.services.storage.store
       assert.notEqual((await invitations.find(invitation.id))!.revokedAt, null)
-      assert.equal(restored.services.policies.current().defaultKeyLifetimeDays, 7)
-      const oldTokenAnswer = await call(restored.origin, 'GET', '/v1/me', { token: ann.access_token })
+      assert.equal(restoredNode.services.policies.current().defaultKeyLifetimeDays, 7)
+      const oldTokenAnswer = await call(restoredNode.origin, 'GET', '/v1/me', { token: ann.access_token })
       assert.equal(oldTokenAnswer.status, 401)
-      assert.equal((await refresh(restored.origin, ann.refresh_token)).status, 401)
+      assert.equal((await refresh(restoredNode.origin, ann.refresh_token)).status, 401)
 
-      const signedInAgain = await signIn(restored.origin, links, 'ann@example.com')
+      const signedInAgain = await signIn(restoredNode.origin, links, 'ann@example.com')
       assert.equal(signedInAgain.user.id, ann.user.id)
-      const me = (await call(restored.origin, 'GET', '/v1/me', { token: signedInAgain.access_token })).body
+      const me = (await call(restoredNode.origin, 'GET', '/v1/me', { token: signedInAgain.access_token }))
+        .body
       assert.equal(me.balance.amount, '1.30')
       const withdrawnAuthorization = me.charge_authorizations.find(
         (one: { app_id: string }) => one.app_id === 'console',
       )
       assert.notEqual(withdrawnAuthorization.revoked_at, null)
-      const repeatedCharge = await lateCharge(restored.origin)
+      const repeatedCharge = await lateCharge(restoredNode.origin)
       assert.equal(repeatedCharge.status, 201, 'the same Idempotency-Key gives the same entry')
       const accountAfterRepetition = (
-        await call(restored.origin, 'GET', '/v1/me', { token: signedInAgain.access_token })
+        await call(restoredNode.origin, 'GET', '/v1/me', { token: signedInAgain.access_token })
       ).body
       assert.equal(accountAfterRepetition.balance.amount, '1.30', 'and charges nothing twice')
-      const spentOfKey = (await restored.services.storage.store.billing.spentOf([keys[0].id])).get(
+      const spentOfKey = (await restoredNode.services.storage.store.billing.spentOf([keys[0].id])).get(
         keys[0].id,
       )!
       assert.equal(formatMoney(spentOfKey.totalSpent), '0.20', 'of the key, before and after the backup')
 
-      await sendLink(restored.origin, 'bob@example.com')
+      await sendLink(restoredNode.origin, 'bob@example.com')
       const suspendedAnswer = await verifyLink(
-        restored.origin,
+        restoredNode.origin,
         'bob@example.com',
         await links.next('bob@example.com'),
       )
       assert.equal(suspendedAnswer.body.code, 'account_suspended')
-      const carol = await signIn(restored.origin, links, 'carol@example.com')
-      const carolsAccount = (await call(restored.origin, 'GET', '/v1/me', { token: carol.access_token })).body
+      const carol = await signIn(restoredNode.origin, links, 'carol@example.com')
+      const carolsAccount = (await call(restoredNode.origin, 'GET', '/v1/me', { token: carol.access_token }))
+        .body
       assert.equal(
         carolsAccount.balance.amount,
         '0.00',
@@ -222,9 +224,9 @@ test('a journal covers the time since the first start, also without any entries'
   const target = await freshSettings('sqlite', t)
   const journal = join(settings.KEYWAY_DATA_DIR!, 'journal')
   await outputOf(keyway(target, 'restore', file, '--journal', journal))
-  const restored = await startNode(t, target, links)
-  const signedInAgain = await signIn(restored.origin, links, 'first@example.com')
-  const me = await call(restored.origin, 'GET', '/v1/me', { token: signedInAgain.access_token })
+  const restoredNode = await startNode(t, target, links)
+  const signedInAgain = await signIn(restoredNode.origin, links, 'first@example.com')
+  const me = await call(restoredNode.origin, 'GET', '/v1/me', { token: signedInAgain.access_token })
   assert.equal(me.body.balance.amount, '0.00', 'nothing is granted twice')
 })
 

@@ -36,7 +36,7 @@ export async function loseLastTransactions(loss: Loss, t: TestContext) {
   await firstNode.close()
   const savedState = await database.saveState()
   const secondNode = await startNode(t, database.settings, links)
-  const beforeLoss = await endEverything(secondNode, links, people, secret)
+  const beforeLoss = await makeLostChanges(secondNode, links, people, secret)
   await secondNode.close()
   return { ...people, links, secret, replacedSecret, beforeLoss, settings: await savedState.rewind() }
 }
@@ -74,15 +74,15 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   await call(origin, 'PUT', '/v1/me/charge-authorizations/shop', { token })
   await giveConsent(node, ann.user.id, 'shop')
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email: 'dan@example.com' } })
-  const unused = await links.next('dan@example.com')
+  const unusedLink = await links.next('dan@example.com')
   const guest = { email: parseEmailAddress('guest@example.com')!, role: 'admin' as const }
   const { id: invitation } = await services.invitations.invite(guest, BY_COMMAND_LINE)
   await services.deletions.request(eve.user.id, caller())
-  return { ann, keys, bob, cat, dan, eve, unused, invitation }
+  return { ann, keys, bob, cat, dan, eve, unused: unusedLink, invitation }
 }
 
 /** Makes changes of every kind, which are lost later. Each of them is acknowledged. */
-async function endEverything(
+async function makeLostChanges(
   { origin, services: { users, apps, deletions, invitations, policies, storage } }: TestNode,
   links: PrintedLinks,
   { ann, keys, bob, cat, dan, eve, unused, invitation }: Awaited<ReturnType<typeof openAccounts>>,
@@ -110,7 +110,8 @@ async function endEverything(
   assert.equal(loggedOut.status, 204)
   await call(origin, 'DELETE', '/v1/me/charge-authorizations/console', { token })
   assert.equal((await call(origin, 'DELETE', '/v1/consents/shop', { token })).status, 204)
-  const charged = (await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id)).body
+  const lostCharge = (await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id))
+    .body
   assert.equal((await charge(origin, secret, ann.user.id, 'lost-charge-1')).status, 201)
   await signIn(origin, links, 'fay@example.com')
   assert.equal((await call(origin, 'DELETE', '/v1/me', { token })).status, 200)
@@ -120,7 +121,7 @@ async function endEverything(
     expiresAt: rotatedKey.expires_at,
     account: (await me(origin, token)).body,
     consent: await storage.store.consents.find(ann.user.id, 'shop'),
-    charged,
+    charged: lostCharge,
     ledger: (await call(origin, 'GET', '/v1/me/ledger', { token })).body.data,
   }
 }

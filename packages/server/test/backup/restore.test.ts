@@ -15,7 +15,8 @@ import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
 /**
- * A backup of one account with a key, and an empty database. Only on SQLite: the rules are the same on both engines.
+ * A backup of one account with a key, and an empty database. SQLite suffices, since the rules do not depend on the
+ * engine.
  */
 async function openBackup(t: TestContext) {
   const { path, remove } = temporaryFolder()
@@ -117,19 +118,20 @@ test('a restore applies the entries of the journal since the backup, and counts 
 })
 
 test('a journal must begin at the time of the backup or before', async t => {
-  const withLateJournal = await openBackup(t)
-  await withLateJournal.journal([], withLateJournal.createdAt + 1)
+  const backupWithLateJournal = await openBackup(t)
+  await backupWithLateJournal.journal([], backupWithLateJournal.createdAt + 1)
   await assert.rejects(
-    withLateJournal.restore({ journalDir: withLateJournal.journalDir }),
+    backupWithLateJournal.restore({ journalDir: backupWithLateJournal.journalDir }),
     ({ message }: Error) =>
       message.startsWith(
-        `The journal in ${withLateJournal.journalDir} begins at ${new Date(withLateJournal.createdAt + 1).toJSON()}`,
+        `The journal in ${backupWithLateJournal.journalDir} begins at ${new Date(backupWithLateJournal.createdAt + 1).toJSON()}`,
       ),
   )
-  const withTimelyJournal = await openBackup(t)
-  await withTimelyJournal.journal([])
+  const backupWithTimelyJournal = await openBackup(t)
+  await backupWithTimelyJournal.journal([])
   assert.deepEqual(
-    (await withTimelyJournal.restore({ journalDir: withTimelyJournal.journalDir })).journal?.applied,
+    (await backupWithTimelyJournal.restore({ journalDir: backupWithTimelyJournal.journalDir })).journal
+      ?.applied,
     0,
   )
 })

@@ -50,16 +50,16 @@ async function snapshot(t: TestContext): Promise<Rewindable> {
   const url = await freshPostgres(t)
   const settings = { ...settingsOfFolder(t), KEYWAY_DATABASE_URL: url }
   const name = new URL(url).pathname.slice(1)
-  const copy = `${name}_copy`
+  const copyName = `${name}_copy`
   const cluster = await clusterUrl()
-  const run = (statement: string) => withClient(cluster, client => client.query(statement))
-  t.after(() => run(`drop database if exists ${copy} with (force)`))
+  const runStatement = (statement: string) => withClient(cluster, client => client.query(statement))
+  t.after(() => runStatement(`drop database if exists ${copyName} with (force)`))
   return {
     settings,
     async saveState() {
-      await run(`create database ${copy} template ${name}`)
-      const rewound = { ...settings, KEYWAY_DATABASE_URL: databaseUrl(cluster, copy) }
-      return { rewind: async () => rewound }
+      await runStatement(`create database ${copyName} template ${name}`)
+      const rewoundSettings = { ...settings, KEYWAY_DATABASE_URL: databaseUrl(cluster, copyName) }
+      return { rewind: async () => rewoundSettings }
     },
   }
 }

@@ -40,15 +40,15 @@ for (const [from, to] of enginePairs) {
       await outputOf(keyway(target, 'restore', file, '--keep-keys'))
       endpoint.received.length = 0
       endpoint.answer = () => 200
-      const restored = await startNode(t, target, links)
-      await restored.services.users.rename(user.id, 'Anna')
+      const restoredNode = await startNode(t, target, links)
+      await restoredNode.services.users.rename(user.id, 'Anna')
       await until('both events', () => endpoint.received.length >= 2)
       assert.deepEqual(
         endpoint.received.map(({ body }) => body.sequence),
         [1, 2],
       )
       assert.ok(endpoint.received.every(event => isSignedBy(event, secret)))
-      const [restoredWebhook] = await (await restored.services.webhooks()).list()
+      const [restoredWebhook] = await (await restoredNode.services.webhooks()).list()
       assert.deepEqual([restoredWebhook!.id, restoredWebhook!.events], [webhook.id, ['user.updated']])
     })
   })

@@ -22,10 +22,10 @@ import { type ServedProcess, serveBy } from '../support/serve.ts'
  */
 
 const folder = mkdtempSync(join(tmpdir(), 'keyway-binary-'))
-const built = join(folder, 'built')
-const KEYWAY = join(built, 'keyway')
+const buildFolder = join(folder, 'built')
+const KEYWAY = join(buildFolder, 'keyway')
 
-before(() => buildBinary(built))
+before(() => buildBinary(buildFolder))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
 async function emptyMachine(t: TestContext) {
@@ -34,9 +34,9 @@ async function emptyMachine(t: TestContext) {
   return {
     cwd,
     async serve(settings: Record<string, string> = {}): Promise<ServedProcess> {
-      const served = await serveBy(KEYWAY, ['serve'], { cwd, env: { ...env, ...settings } })
-      t.after(() => served.end('SIGTERM'))
-      return served
+      const servedProcess = await serveBy(KEYWAY, ['serve'], { cwd, env: { ...env, ...settings } })
+      t.after(() => servedProcess.end('SIGTERM'))
+      return servedProcess
     },
     run: (words: string[], settings: Record<string, string> = {}) =>
       new Promise<CommandResult>(resolve =>
@@ -52,7 +52,7 @@ describe('the single executable', () => {
     const secondBuild = join(folder, 'again')
     await buildBinary(secondBuild)
     const checksums = readFileSync(join(secondBuild, 'SHA256SUMS'), 'utf8')
-    assert.equal(checksums, readFileSync(join(built, 'SHA256SUMS'), 'utf8'))
+    assert.equal(checksums, readFileSync(join(buildFolder, 'SHA256SUMS'), 'utf8'))
     for (const name of ['keyway', 'keyway.cdx.json', 'keyway.licences.txt']) {
       const hash = createHash('sha256').update(readFileSync(join(secondBuild, name)))
       assert.ok(checksums.includes(`${hash.digest('hex')}  ${name}\n`), name)
@@ -60,20 +60,20 @@ describe('the single executable', () => {
   })
 
   test('lists its components as CycloneDX, each package with its hash', () => {
-    const document = JSON.parse(readFileSync(join(built, 'keyway.cdx.json'), 'utf8'))
+    const document = JSON.parse(readFileSync(join(buildFolder, 'keyway.cdx.json'), 'utf8'))
     assert.equal(document.bomFormat, 'CycloneDX')
     const components: { name: string; version: string; hashes?: unknown[] }[] = document.components
     const { dependencies } = JSON.parse(readFileSync(join(root, 'packages/server/package.json'), 'utf8'))
     const packages = Object.entries({ ...dependencies, 'Node.js': process.versions.node })
     for (const [name, version] of packages.filter(([name]) => !name.startsWith('@keyway/'))) {
-      const found = components.find(each => each.name === name && each.version === version)
-      assert.ok(found?.hashes?.length, `${name} ${version}`)
+      const component = components.find(each => each.name === name && each.version === version)
+      assert.ok(component?.hashes?.length, `${name} ${version}`)
     }
   })
 
   test('comes with the licence of each component', () => {
-    const { components } = JSON.parse(readFileSync(join(built, 'keyway.cdx.json'), 'utf8'))
-    const texts = readFileSync(join(built, 'keyway.licences.txt'), 'utf8').split(/^==== (.+) ====$/m)
+    const { components } = JSON.parse(readFileSync(join(buildFolder, 'keyway.cdx.json'), 'utf8'))
+    const texts = readFileSync(join(buildFolder, 'keyway.licences.txt'), 'utf8').split(/^==== (.+) ====$/m)
     for (const { name, version } of components) {
       const text = texts[texts.indexOf(`${name} ${version}`) + 1]
       assert.match(text!, /copyright/i, `${name} ${version}`)

@@ -32,8 +32,8 @@ const run = promisify(execFile)
 const documentedCommands = new Map(
   globSync(DOCUMENTS, { cwd: root }).flatMap(file => {
     const text = readFileSync(join(root, file), 'utf8')
-    const inText = [...text.matchAll(/`(?:npx )?keyway ([a-z][^`]*)`/g)].map(([, words]) => words!)
-    return [...inText, ...blocksOf(text).flatMap(commandsOf)].map(words => [words, file] as const)
+    const inlineCommands = [...text.matchAll(/`(?:npx )?keyway ([a-z][^`]*)`/g)].map(([, words]) => words!)
+    return [...inlineCommands, ...blocksOf(text).flatMap(commandsOf)].map(words => [words, file] as const)
   }),
 )
 
@@ -194,11 +194,11 @@ function wordsOf(text: string): string[] {
 async function isComplete(words: string): Promise<boolean> {
   const { name, rest } = findCommand(wordsOf(words))!
   const { args, options } = await loadCommand(name)
-  const required = Object.entries(options ?? {}).filter(([, option]) => option.required)
+  const requiredOptions = Object.entries(options ?? {}).filter(([, option]) => option.required)
   if (rest.includes('--help')) return true
   if (WITH_AN_OPTION.includes(name) && !words.includes(' --')) return false
   return (
     rest.filter(word => !word.startsWith('--')).length >= args.length &&
-    required.every(([option]) => rest.includes(`--${option}`))
+    requiredOptions.every(([option]) => rest.includes(`--${option}`))
   )
 }

@@ -15,8 +15,8 @@ import { environment, launcher, serve, temporaryFolder } from '../support/serve.
 
 test('the server starts with a clock behind the last heartbeat of a killed process', async t => {
   const { settings, file } = newDataDir(t)
-  const killed = await serve(settings)
-  await killed.end('SIGKILL')
+  const killedProcess = await serve(settings)
+  await killedProcess.end('SIGKILL')
   setHeartbeats(file, HOUR)
   const server = await serve(settings)
   t.after(() => server.end('SIGKILL'))

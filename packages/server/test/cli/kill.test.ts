@@ -14,7 +14,7 @@ const ROUNDS_OF_EACH = 2
 const STEP_MS = 20
 
 /** The acknowledged changes of one journey. */
-interface Acknowledged {
+interface AcknowledgedChanges {
   email: string
   accessToken?: string
   usedToken?: string
@@ -35,17 +35,17 @@ test('a kill at any moment loses no acknowledged change', async t => {
   t.after(() => server.end('SIGKILL'))
   const journey = createJourney(server.url)
 
-  const acknowledgedRounds: Acknowledged[] = []
+  const acknowledgedRounds: AcknowledgedChanges[] = []
   for (let round = 0; round < ROUNDS_OF_EACH * STAGES.length; round++) {
-    const acknowledged: Acknowledged = { email: `round-${round}@example.com` }
+    const acknowledged: AcknowledgedChanges = { email: `round-${round}@example.com` }
     await killAfter(STAGES[round % STAGES.length]!, server, reached =>
       runJourney(journey, acknowledged, reached),
     )
     server = await serve(settings)
-    await assertKept(server, journey, acknowledged)
+    await assertAcknowledgedIsStored(server, journey, acknowledged)
     acknowledgedRounds.push(acknowledged)
   }
-  const count = (matches: (acknowledged: Acknowledged) => unknown) =>
+  const count = (matches: (acknowledged: AcknowledgedChanges) => unknown) =>
     acknowledgedRounds.filter(matches).length
   assert.ok(
     count(({ accessToken }) => accessToken) >= 3 * ROUNDS_OF_EACH,
@@ -58,7 +58,7 @@ test('a kill at any moment loses no acknowledged change', async t => {
 /** Runs the journey until the service is killed, and records acknowledged changes. */
 async function runJourney(
   journey: Journey,
-  acknowledged: Acknowledged,
+  acknowledged: AcknowledgedChanges,
   reached: (stage: Stage) => void,
 ): Promise<void> {
   reached('nothing')
@@ -75,7 +75,7 @@ async function runJourney(
   reached('revocation')
 }
 
-/** Kills the service shortly after the stage, during the journey. @throws if the journey fails before */
+/** Kills the service shortly after the journey has reached the stage. @throws if the journey fails before that */
 async function killAfter(
   stage: Stage,
   server: ServedProcess,
@@ -90,10 +90,10 @@ async function killAfter(
   await journeySettled
 }
 
-async function assertKept(
+async function assertAcknowledgedIsStored(
   server: ServedProcess,
   journey: Journey,
-  acknowledged: Acknowledged,
+  acknowledged: AcknowledgedChanges,
 ): Promise<void> {
   if (!acknowledged.accessToken) return
   const me = await journey.me(acknowledged.accessToken)

@@ -78,13 +78,13 @@ async function printedOnTerminal(
 describe('starting and stopping', () => {
   test('a start on a terminal prints its URLs', async t => {
     const settings = await freshSettings(t)
-    const printed = await printedOnTerminal(
+    const printedText = await printedOnTerminal(
       t,
       settings,
       /nobody yet: .*keyway users set-role YOUR_ADDRESS admin/,
     )
     for (const path of ['/sign-in', '/docs', '/hub', '/inbox'])
-      assert.match(printed, new RegExp(`${settings.KEYWAY_PORT}${path}\\b`))
+      assert.match(printedText, new RegExp(`${settings.KEYWAY_PORT}${path}\\b`))
   })
 
   test('a start without a terminal writes one log line with the URL, whatever the log level', async t => {
@@ -102,9 +102,9 @@ describe('starting and stopping', () => {
 
   test('a start on a public address prints the inbox command instead of its page', async t => {
     const settings: Record<string, string> = { ...(await freshSettings(t)), KEYWAY_HOST: '0.0.0.0' }
-    const printed = await printedOnTerminal(t, settings, /Inbox [^\n]*\n/)
-    assert.match(printed, /Inbox +npx keyway inbox/)
-    assert.doesNotMatch(printed, /\/inbox\b/)
+    const printedText = await printedOnTerminal(t, settings, /Inbox [^\n]*\n/)
+    assert.match(printedText, /Inbox +npx keyway inbox/)
+    assert.doesNotMatch(printedText, /\/inbox\b/)
     assert.equal((await fetch(`http://localhost:${settings.KEYWAY_PORT}/inbox`)).status, 404)
   })
 

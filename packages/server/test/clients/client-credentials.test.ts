@@ -88,9 +88,9 @@ forEachEngine(engine => {
     const { web, key, keyId, discover, claimsOf } = await openService(engine, t)
     const config = await discover('anything', client.None())
     const parameters = { subject_token: key, subject_token_type: API_KEY }
-    const granted = await client.genericGrantRequest(config, EXCHANGE, parameters)
-    assert.equal(granted.issued_token_type, 'urn:ietf:params:oauth:token-type:jwt')
-    assert.equal((await claimsOf(granted.access_token, `${web.url}/hub`)).key_id, keyId)
+    const tokenAnswer = await client.genericGrantRequest(config, EXCHANGE, parameters)
+    assert.equal(tokenAnswer.issued_token_type, 'urn:ietf:params:oauth:token-type:jwt')
+    assert.equal((await claimsOf(tokenAnswer.access_token, `${web.url}/hub`)).key_id, keyId)
   })
 
   test('openid-client gets, introspects and revokes tokens as an app', async t => {
@@ -126,7 +126,7 @@ forEachEngine(engine => {
       {},
       options,
     )
-    const granted = await oauth.processClientCredentialsResponse(server, oauthClient, answer)
-    assert.equal((await claimsOf(granted.access_token, `${web.url}/hub`)).key_id, keyId)
+    const tokenAnswer = await oauth.processClientCredentialsResponse(server, oauthClient, answer)
+    assert.equal((await claimsOf(tokenAnswer.access_token, `${web.url}/hub`)).key_id, keyId)
   })
 })

@@ -30,9 +30,9 @@ forEachEngine(engine => {
     const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token!)
     assert.notEqual(refreshed.refresh_token, tokens.refresh_token)
 
-    const listed = await consents.list(user.id, { limit: 10, after: null })
+    const listedConsents = await consents.list(user.id, { limit: 10, after: null })
     assert.deepEqual(
-      listed.rows.map(({ appId }) => appId),
+      listedConsents.rows.map(({ appId }) => appId),
       ['tv'],
     )
     await consents.withdraw(user.id, 'tv', { address: '127.0.0.1', network: '127.0.0.1', client: null })

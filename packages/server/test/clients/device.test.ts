@@ -13,9 +13,9 @@ forEachEngine(engine => {
     const discovery = await (await fetch(`${web.url}/.well-known/oauth-authorization-server`)).json()
     assert.equal(discovery.device_authorization_endpoint, `${web.url}/oauth/device`)
     assert.ok(discovery.grant_types_supported.includes(DEVICE_CODE))
-    const requested = await post(web, '/oauth/device', { client_id: 'keyway-cli', device_name: 'laptop' })
-    assert.equal(requested.status, 200)
-    const { device_code, user_code, ...codes } = requested.body
+    const requestAnswer = await post(web, '/oauth/device', { client_id: 'keyway-cli', device_name: 'laptop' })
+    assert.equal(requestAnswer.status, 200)
+    const { device_code, user_code, ...codes } = requestAnswer.body
     assert.match(user_code, /^[B-Z]{4}-[B-Z]{4}$/)
     assert.equal(codes.verification_uri, `${web.url}/device`)
     assert.deepEqual([codes.expires_in, codes.interval], [600, 5])
@@ -71,13 +71,13 @@ forEachEngine(engine => {
       redirect_uris: ['http://127.0.0.1/callback'],
       token_endpoint_auth_method: 'none',
     }
-    const registered = await fetch(`${web.url}/oauth/register`, {
+    const registration = await fetch(`${web.url}/oauth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(metadata),
     })
-    assert.equal(registered.status, 201)
-    const { client_id } = await registered.json()
+    assert.equal(registration.status, 201)
+    const { client_id } = await registration.json()
     const deviceRequest = post(web, '/oauth/device', { client_id, scope: 'openid' })
     assert.deepEqual(await errorOf(deviceRequest), [400, 'unauthorized_client'])
   })
@@ -126,7 +126,7 @@ async function approve(web: WebServer, address: string): Promise<void> {
 async function signedInPage(web: WebServer) {
   const { sessions, storage } = web.server.services
   const { user }: SignedInUser = await newPerson(web, 'ada@example.com')
-  const prepared = sessions.prepare('console', 'page', caller())
-  const session = await storage.transaction(tx => sessions.open(tx, user, prepared))
+  const preparedSession = sessions.prepare('console', 'page', caller())
+  const session = await storage.transaction(tx => sessions.open(tx, user, preparedSession))
   return { user, session }
 }

@@ -38,9 +38,9 @@ forEachEngine(engine => {
     if (!(await installExample(t, 'mcp-server'))) return
     const web = await startRunning(engine, t)
     const { resource, user, key } = await startServer(web, t)
-    const refused = await call(resource)
+    const refusal = await call(resource)
     const [, metadataUrl = ''] =
-      /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate')!) ?? []
+      /resource_metadata="([^"]+)"/.exec(refusal.headers.get('www-authenticate')!) ?? []
     const metadata = await (await fetch(metadataUrl)).json()
     assert.deepEqual([metadata.resource, metadata.authorization_servers], [resource, [web.url]])
 

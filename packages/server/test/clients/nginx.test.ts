@@ -58,12 +58,12 @@ forEachEngine(engine => {
     const { user } = await newPerson(web, 'ada@example.com')
     const { key } = await apiKeys.create(user.id, NEW_KEY, caller())
     const { token } = await agentTokens.exchange(key, site, caller())
-    const callSite = async (headers: Record<string, string>) => {
+    const requestSite = async (headers: Record<string, string>) => {
       const answer = await fetch(`${site}/data`, { headers, redirect: 'manual' })
       return { status: answer.status, text: await answer.text() }
     }
     const expected = { status: 200, text: `${user.id} sees /data` }
-    assert.deepEqual(await callSite({ authorization: `Bearer ${token}` }), expected)
+    assert.deepEqual(await requestSite({ authorization: `Bearer ${token}` }), expected)
     const hubToken = await agentTokens.exchange(key, undefined, caller())
     for (const headers of [
       {},
@@ -72,7 +72,7 @@ forEachEngine(engine => {
       { authorization: `Bearer ${key}` },
       { cookie: 'gate=nonsense' },
     ] as Record<string, string>[])
-      assert.equal((await callSite(headers)).status, 401)
+      assert.equal((await requestSite(headers)).status, 401)
   })
 })
 

@@ -27,7 +27,7 @@ export async function startRunning(
   return web
 }
 
-/** Signs a person in by the code of the mail. */
+/** Signs a person in with the code of a mail. */
 export async function newPerson({ url, server, mails }: WebServer, email: string): Promise<SignedInUser> {
   const { magicLinks } = server.services
   const mailsBefore = (await mails(email, 0)).length
@@ -37,7 +37,7 @@ export async function newPerson({ url, server, mails }: WebServer, email: string
   return magicLinks.verify({ loginId, code: mail.code, email: address(email) }, 'api', caller('127.0.0.1'))
 }
 
-/** Signs a person in on the sign-in page to which the browser was redirected, by the code of the mail. */
+/** Signs a person in with the code of a mail, on the sign-in page to which the browser was redirected. */
 export async function signInOnPage(page: Page, web: WebServer, email: string): Promise<void> {
   const mailsBefore = (await web.mails(email, 0)).length
   await page.waitForURL('**/sign-in**')

@@ -29,17 +29,17 @@ interface Expected {
 /** Verifies the token, and returns its claims. */
 type Verifier = (token: string, expected: Expected) => Promise<Record<string, unknown>>
 
-const noPython = packageMissing('python3-jwt', [PYTHON, '-c', 'import jwt, cryptography'])
-const noGo = packageMissing('golang-github-golang-jwt-jwt-dev', [
+const pythonMissing = packageMissing('python3-jwt', [PYTHON, '-c', 'import jwt, cryptography'])
+const goMissing = packageMissing('golang-github-golang-jwt-jwt-dev', [
   'ls',
   `${GO_LIBRARIES}/src/github.com/golang-jwt/jwt`,
 ])
 
 forEachEngine(engine => {
   for (const [library, verify, skip] of [
-    ['jose', byJose, false],
-    ['python3-jwt', byPython, noPython],
-    ['golang-github-golang-jwt-jwt-dev', byGo, noGo],
+    ['jose', verifyWithJose, false],
+    ['python3-jwt', verifyWithPython, pythonMissing],
+    ['golang-github-golang-jwt-jwt-dev', verifyWithGo, goMissing],
   ] as [string, Verifier, string | false][]) {
     test(`tokens of every algorithm verify with ${library}, and changed ones do not`, {
       skip,
@@ -67,12 +67,12 @@ forEachEngine(engine => {
   }
 })
 
-async function byJose(token: string, { jwks, alg, issuer, audience }: Expected) {
+async function verifyWithJose(token: string, { jwks, alg, issuer, audience }: Expected) {
   const keys = createRemoteJWKSet(new URL(jwks))
   return (await jwtVerify(token, keys, { algorithms: [alg], issuer, audience })).payload
 }
 
-function byPython(token: string, expected: Expected) {
+function verifyWithPython(token: string, expected: Expected) {
   return verifyIn(PYTHON, [join(VERIFIERS, 'verify.py')], token, expected)
 }
 
@@ -84,15 +84,15 @@ async function verifyIn(program: string, words: string[], token: string, expecte
   return JSON.parse((await execution).stdout)
 }
 
-let compiled: Promise<string> | undefined
+let compiledProgram: Promise<string> | undefined
 // `t.after` would remove the program after the first test, but later tests use it too.
 after(async () => {
-  if (compiled) rmSync(dirname(await compiled), { recursive: true, force: true })
+  if (compiledProgram) rmSync(dirname(await compiledProgram), { recursive: true, force: true })
 })
 
-async function byGo(token: string, expected: Expected) {
-  compiled ??= compile()
-  return verifyIn(await compiled, [], token, expected)
+async function verifyWithGo(token: string, expected: Expected) {
+  compiledProgram ??= compile()
+  return verifyIn(await compiledProgram, [], token, expected)
 }
 
 async function compile(): Promise<string> {

@@ -30,18 +30,18 @@ forEachEngine(engine => {
     await until('the event', () => receiver.output().includes(`user.created user ${user.id} #1 {`))
 
     // The receiver prints the event before it responds, so the delivery is recorded a little later.
-    const delivered = await until('the event counts as delivered', async () => {
+    const delivery = await until('the event counts as delivered', async () => {
       const { rows } = await webhooks.deliveries(webhook.id, 'delivered', { limit: 1, after: null })
       return rows[0]
     })
     const headers = (key: string, body: string) =>
-      signedHeaders(key, delivered.id, Math.floor(Date.now() / 1000), body)
+      signedHeaders(key, delivery.id, Math.floor(Date.now() / 1000), body)
     const post = async (body: string, own: Record<string, string>) =>
       (await fetch(url, { method: 'POST', body, headers: own })).status
     assert.equal(await post('{}', headers(`whsec_${Buffer.alloc(32).toString('base64')}`, '{}')), 401)
     assert.equal(await post('{"a":1}', headers(secret, '{}')), 401)
     assert.equal(
-      await post('{}', signedHeaders(secret, delivered.id, Math.floor(Date.now() / 1000) - 3600, '{}')),
+      await post('{}', signedHeaders(secret, delivery.id, Math.floor(Date.now() / 1000) - 3600, '{}')),
       401,
     )
     assert.equal(await post('{}', headers(secret, '{}')), 204)
@@ -53,12 +53,15 @@ forEachEngine(engine => {
     const web = await startRunning(engine, t, PRIVATE_NETWORKS)
     const webhooks = await web.server.services.webhooks()
     const endpoint = await openEndpoint(t)
-    const created = await webhooks.create({ url: endpoint.url, events: ['audit.recorded'] }, BY_COMMAND_LINE)
-    const secondSecret = await webhooks.addSecret(created.webhook.id, BY_COMMAND_LINE)
-    await webhooks.test(created.webhook.id, BY_COMMAND_LINE)
+    const newWebhook = await webhooks.create(
+      { url: endpoint.url, events: ['audit.recorded'] },
+      BY_COMMAND_LINE,
+    )
+    const secondSecret = await webhooks.addSecret(newWebhook.webhook.id, BY_COMMAND_LINE)
+    await webhooks.test(newWebhook.webhook.id, BY_COMMAND_LINE)
     const [{ headers, raw }] = endpoint.received as [(typeof endpoint.received)[0]]
     const { Webhook } = createRequire(join(EXAMPLES, 'webhooks/receiver.mjs'))('standardwebhooks')
-    for (const secret of [created.secret, secondSecret.secret])
+    for (const secret of [newWebhook.secret, secondSecret.secret])
       assert.equal(new Webhook(secret).verify(raw, headers).type, 'webhook.test')
     const wrongVerifier = new Webhook(`whsec_${Buffer.alloc(32).toString('base64')}`)
     assert.throws(() => wrongVerifier.verify(raw, headers), /No matching signature/)
@@ -86,19 +89,19 @@ forEachEngine(engine => {
     const secret = `whsec_${Buffer.alloc(32, 3).toString('base64')}`
     const env = { KEYWAY_URL: web.url, KEYWAY_API_KEY: key, PAYMENT_SECRET: secret, PORT: String(port) }
     await startExample(t, ['webhooks', 'top-up.mjs'], env)
-    const pay = async (by: string, userId = user.id) => {
+    const sendPayment = async (by: string, userId = user.id) => {
       const data = { id: 'pay_1', amount: '5.00', metadata: { user_id: userId } }
       const body = JSON.stringify({ type: 'payment.succeeded', timestamp: new Date().toISOString(), data })
       const headers = signedHeaders(by, 'evt_1', Math.floor(Date.now() / 1000), body)
       return (await fetch(`http://localhost:${port}/`, { method: 'POST', body, headers })).status
     }
     const balance = async () => formatMoney(await services.storage.store.billing.balance(user.id))
-    assert.equal(await pay(`whsec_${Buffer.alloc(32, 4).toString('base64')}`), 401)
+    assert.equal(await sendPayment(`whsec_${Buffer.alloc(32, 4).toString('base64')}`), 401)
     assert.equal(await balance(), '2.00')
-    assert.equal(await pay(secret), 204)
-    assert.equal(await pay(secret), 204)
+    assert.equal(await sendPayment(secret), 204)
+    assert.equal(await sendPayment(secret), 204)
     assert.equal(await balance(), '7.00')
-    assert.equal(await pay(secret, 'nobody'), 500)
+    assert.equal(await sendPayment(secret, 'nobody'), 500)
   })
 })
 

@@ -136,7 +136,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const a = await startNode(t, { KEYWAY_DATABASE_URL: proxy.through(url) }, links)
     const observer = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
     for (const when of ['unreceived', 'unanswered'] as const) {
-      const cutBefore = proxy.commitsCut
+      const cutCommitsBefore = proxy.commitsCut
       for (let round = 0; round < 8; round++) {
         const email = `${when}-${round}@example.com`
         await call(observer.origin, 'POST', '/auth/send-magic-link', { body: { email } })
@@ -149,12 +149,15 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
         const secondAnswer = await verify(observer.origin)
         if (answer.status === 200) assert.equal(secondAnswer.status, 410)
         else assert.deepEqual([answer.status, [200, 410].includes(secondAnswer.status)], [503, true])
-        const signedIn = answer.status === 200 ? answer : secondAnswer.status === 200 ? secondAnswer : null
-        if (!signedIn) continue
-        const account = await call(observer.origin, 'GET', '/v1/me', { token: signedIn.body.access_token })
+        const signInAnswer =
+          answer.status === 200 ? answer : secondAnswer.status === 200 ? secondAnswer : null
+        if (!signInAnswer) continue
+        const account = await call(observer.origin, 'GET', '/v1/me', {
+          token: signInAnswer.body.access_token,
+        })
         assert.equal(account.body.balance.amount, '2.00')
       }
-      assert.ok(proxy.commitsCut - cutBefore >= 8, 'the commits were cut')
+      assert.ok(proxy.commitsCut - cutCommitsBefore >= 8, 'the commits were cut')
     }
   })
 })

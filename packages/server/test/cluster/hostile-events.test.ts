@@ -24,12 +24,12 @@ for (const carrier of ['PostgreSQL', 'Redis'] as const) {
       assert.equal((await agentOfB.closed).code, 4410)
       const { recorded, decode } = nodes.tap
       assert.ok(recorded.length > 8, `${recorded.length} recorded`)
-      const readable = recorded
+      const readableText = recorded
         .flatMap(({ payload }) => [payload, decode(payload)])
         .map(String)
         .join('\n')
       for (const secret of ['the-text-of', nodes.userId, nodes.keyId, agentOfA.id, agentOfB.id])
-        assert.ok(!readable.includes(secret), `${secret} can be read`)
+        assert.ok(!readableText.includes(secret), `${secret} can be read`)
     })
 
     test('forged notifications have no effect', t => fuzzEvents(t, carrier, COUNT))
@@ -41,15 +41,15 @@ for (const carrier of ['PostgreSQL', 'Redis'] as const) {
       await sendAndReceive(agentOfA, agentOfB, 'z'.repeat(20_000))
       assert.equal(await nodes.a.hub.disconnect(nodes.userId, nodes.keyId), true)
       assert.deepEqual([(await agentOfA.closed).code, (await agentOfB.closed).code], [1001, 1001])
-      const recorded = nodes.tap.recorded.slice()
+      const recordedMessages = nodes.tap.recorded.slice()
 
-      const restarted = await nodes.startAnother()
+      const restartedNode = await nodes.startAnother()
       await until(
         'the restarted node receives events',
-        () => restarted.services.storage.eventsHealth().listening,
+        () => restartedNode.services.storage.eventsHealth().listening,
       )
-      const agents = await Promise.all([nodes.a, nodes.b, restarted].map(nodes.connect))
-      for (let times = 0; times < 3; times++) await nodes.tap.publish(recorded)
+      const agents = await Promise.all([nodes.a, nodes.b, restartedNode].map(nodes.connect))
+      for (let times = 0; times < 3; times++) await nodes.tap.publish(recordedMessages)
       await sendAndReceive(agents[0]!, agents[1]!, 'after the replay')
       await sendAndReceive(agents[0]!, agents[2]!, 'after the replay')
       await wait(100)
@@ -60,7 +60,7 @@ for (const carrier of ['PostgreSQL', 'Redis'] as const) {
           [],
         )
       }
-      assert.ok(nodes.b.services.storage.eventsHealth().rejected!.get('replayed')! >= recorded.length)
+      assert.ok(nodes.b.services.storage.eventsHealth().rejected!.get('replayed')! >= recordedMessages.length)
     })
   })
 }

@@ -15,7 +15,7 @@ import {
 } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
 import { startRedis } from '../support/redis.ts'
-import { type Recorded, tapPostgres, tapRedis, type Wiretap } from './wiretap.ts'
+import { type RecordedMessage, tapPostgres, tapRedis, type Wiretap } from './wiretap.ts'
 
 export type CarrierName = 'PostgreSQL' | 'Redis'
 
@@ -81,10 +81,10 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
   const agentOfA = await nodes.connect(a)
   const agentOfB = await nodes.connect(b)
   await recordEverything(nodes, agentOfA, agentOfB)
-  const genuine = tap.recorded.slice()
+  const genuineMessages = tap.recorded.slice()
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
-  t.diagnostic(`FUZZ_SEED=${seed}, ${genuine.length} recorded`)
-  const forge = createForger(nodes, genuine, createRandom(seed))
+  t.diagnostic(`FUZZ_SEED=${seed}, ${genuineMessages.length} recorded`)
+  const forge = createForger(nodes, genuineMessages, createRandom(seed))
   const framesBefore = agentOfB.frames.length
 
   let sentCount = 0
@@ -120,9 +120,9 @@ async function recordEverything(nodes: TappedNodes, agentOfA: HubSocket, agentOf
 
 function createForger(
   { userId, keyId, a, tap }: TappedNodes,
-  genuine: Recorded[],
+  genuine: RecordedMessage[],
   random: Random,
-): () => Recorded {
+): () => RecordedMessage {
   const nodeId = randomUUID()
   const relay = (order: object) => ({
     type: 'hub.relay',

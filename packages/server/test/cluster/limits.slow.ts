@@ -41,25 +41,25 @@ describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE 
         })
         const perSecond = (3 * limit) / seconds
         const startedAt = performance.now()
-        let sent = 0
-        let passed = 0
+        let sentCount = 0
+        let passedCount = 0
         const pending: Promise<void>[] = []
         const otherOutcomes: string[] = []
         const send = async (n: number): Promise<void> => {
           const status = await exchange(nodes[n % count]!.origin, createdKey.body.key, agent)
-          if (status === 200) passed++
+          if (status === 200) passedCount++
           else if (status !== 429) otherOutcomes.push(String(status))
         }
         for (let now = 0; now < SECONDS * 1000; now = performance.now() - startedAt) {
-          while (sent < (now / 1000) * perSecond)
-            pending.push(send(sent++).catch(error => void otherOutcomes.push(String(error))))
+          while (sentCount < (now / 1000) * perSecond)
+            pending.push(send(sentCount++).catch(error => void otherOutcomes.push(String(error))))
           await wait(5)
         }
         await Promise.all(pending)
         assert.deepEqual(otherOutcomes, [])
         const expected = (limit * SECONDS) / seconds
-        t.diagnostic(`${passed} of ${expected} passed, of ${sent} sent`)
-        assert.ok(Math.abs(passed - expected) <= 0.05 * expected, `${passed} of ${expected}`)
+        t.diagnostic(`${passedCount} of ${expected} passed, of ${sentCount} sent`)
+        assert.ok(Math.abs(passedCount - expected) <= 0.05 * expected, `${passedCount} of ${expected}`)
       })
     }
   }

@@ -28,8 +28,8 @@ describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
 
   test('a device code that is presented twenty times at once is redeemed once', async t => {
     const { origins, browser } = await openShop(t)
-    const requested = await postForm(origins[0], '/oauth/device', { client_id: 'keyway-cli' })
-    const { device_code, verification_uri_complete } = requested.body
+    const requestAnswer = await postForm(origins[0], '/oauth/device', { client_id: 'keyway-cli' })
+    const { device_code, verification_uri_complete } = requestAnswer.body
     const { pathname, search } = new URL(verification_uri_complete)
     const page = await (await browser.get(pathname + search)).text()
     const field = (name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(page)![1]!
@@ -90,8 +90,8 @@ async function raceTokens(
     Array.from({ length: 20 }, (_, n) => requestToken(origins[n % 2]!, fields, headers)),
   )
   const [granted, ...grantedMore] = answers.filter(({ status }) => status === 200)
-  const refused = answers.filter(({ status, body }) => status === 400 && body.error === 'invalid_grant')
-  assert.deepEqual([grantedMore.length, refused.length], [0, 19], JSON.stringify(answers))
+  const refusals = answers.filter(({ status, body }) => status === 400 && body.error === 'invalid_grant')
+  assert.deepEqual([grantedMore.length, refusals.length], [0, 19], JSON.stringify(answers))
   return granted!.body
 }
 

@@ -34,17 +34,17 @@ describe('behind PgBouncer in transaction mode', { skip: postgresMissing() || po
         const [origin, otherOrigin] = n % 2 === 0 ? [a, b] : [b, a]
         const person = await signIn(origin, links, `pooled${n}@example.com`)
         const { id, key } = (await createKey(otherOrigin, person.access_token)).body
-        const exchanged = await Promise.all([
+        const exchangeAnswers = await Promise.all([
           exchange(origin, key),
           exchange(otherOrigin, key),
           exchange(origin, key),
         ])
         assert.deepEqual(
-          exchanged.map(({ status }) => status),
+          exchangeAnswers.map(({ status }) => status),
           [200, 200, 200],
         )
         assert.equal((await refresh(otherOrigin, person.refresh_token)).status, 200)
-        const { closed } = await connectHub(otherOrigin, exchanged[0]!.body.token)
+        const { closed } = await connectHub(otherOrigin, exchangeAnswers[0]!.body.token)
         await revokeKey(origin, person.access_token, id)
         assert.equal((await closed).code, 4410)
         assert.equal((await exchange(otherOrigin, key)).body.code, 'api_key_revoked')

@@ -37,20 +37,20 @@ export async function raceRevocations(
   const person = await signIn(origins[0], links, 'revoking@example.com')
   for (let round = 0; round < rounds; round++) {
     const { id, key } = (await createKey(origins[round % 2]!, person.access_token)).body
-    const exchanged = Promise.withResolvers<void>()
+    const firstSuccess = Promise.withResolvers<void>()
     let isAnswered = false
     const work = async (n: number): Promise<void> => {
       const startsAfterAnswer = isAnswered
       const { status } = await exchange(origins[n % 2]!, key)
       if (startsAfterAnswer) return assert.equal(status, 401, `round ${round}`)
-      if (status === 200) exchanged.resolve()
+      if (status === 200) firstSuccess.resolve()
       return work(n)
     }
-    const working = Promise.all(Array.from({ length: WORKERS }, (_, n) => work(n)))
-    await Promise.race([exchanged.promise, working])
+    const allWork = Promise.all(Array.from({ length: WORKERS }, (_, n) => work(n)))
+    await Promise.race([firstSuccess.promise, allWork])
     assert.equal((await revokeKey(origins[round % 2]!, person.access_token, id)).status, 200)
     isAnswered = true
-    await working
+    await allWork
   }
 }
 

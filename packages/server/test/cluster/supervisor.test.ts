@@ -12,7 +12,7 @@ import { createKey, createPrintedLinks, freshPostgres, NODE_SETTINGS, signIn } f
 import { until } from '../support/patience.ts'
 import { serve } from '../support/serve.ts'
 
-describe('several processes on one port', { skip: postgresMissing() ?? notLinux() }, () => {
+describe('several processes on one port', { skip: postgresMissing() || skipUnlessLinux() }, () => {
   test('accept connections while one of them is killed or all are replaced, and export their metrics as one page', async t => {
     const links = createPrintedLinks()
     const settings = {
@@ -26,10 +26,10 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
     const firstPids = childPids(served.pid)
     assert.equal(firstPids.length, 2)
 
-    let exchanged = 0
+    let exchangeCount = 0
     const exchangeOnce = async () => {
       assert.equal((await requestOnce(`${origin}/auth/agent-token`, { api_key: key })).status, 200)
-      exchanged++
+      exchangeCount++
     }
     for (let n = 0; n < 40; n++) await exchangeOnce()
     const metricsAtFirst = await scrape(origin)
@@ -47,7 +47,7 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
     const metricsAfterKill = await scrape(origin)
     assert.equal(
       sampleOf(metricsAfterKill, 'keyway_exchanges_total{outcome="issued"}'),
-      exchanged,
+      exchangeCount,
       'every exchange is counted',
     )
 
@@ -60,18 +60,18 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
     for (const agent of [sender, receiver]) agent.on('disconnected', event => disconnections.push(event))
     const oldPids = childPids(served.pid)
     process.kill(served.pid, 'SIGHUP')
-    let sent = 0
-    const sending: Promise<unknown>[] = []
+    let sentCount = 0
+    const sends: Promise<unknown>[] = []
     await until('both processes are replaced', async () => {
       await exchangeOnce()
-      sending.push(sender.send('all', sent++))
+      sends.push(sender.send('all', sentCount++))
       await wait(20)
       const pids = childPids(served.pid)
       return pids.length === 2 && !pids.some(pid => oldPids.includes(pid))
     })
-    await Promise.all(sending)
-    await until('all messages have arrived', () => received.length >= sent)
-    assert.deepEqual(received, [...Array(sent).keys()])
+    await Promise.all(sends)
+    await until('all messages have arrived', () => received.length >= sentCount)
+    assert.deepEqual(received, [...Array(sentCount).keys()])
     assert.deepEqual(disconnections, [])
     // For a process that reports late, the page has its previous values.
     await until('both new processes and all exchanges are counted', async () => {
@@ -79,7 +79,7 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
       return (
         sampleOf(page, 'keyway_processes') === 2 &&
         sampleOf(page, 'keyway_processes_ended_total') === 3 &&
-        sampleOf(page, 'keyway_exchanges_total{outcome="issued"}') > exchanged
+        sampleOf(page, 'keyway_exchanges_total{outcome="issued"}') > exchangeCount
       )
     })
 
@@ -110,16 +110,16 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
     const url = await freshPostgres(t)
     const port = String(await freePort())
     const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url, KEYWAY_PORT: port, KEYWAY_PROCESSES: '2' }
-    const served = await serve(settings)
-    t.after(() => served.end('SIGKILL'))
-    const processes = childPids(served.pid)
+    const supervisor = await serve(settings)
+    t.after(() => supervisor.end('SIGKILL'))
+    const processes = childPids(supervisor.pid)
     assert.equal(processes.length, 2)
-    await served.end('SIGKILL')
+    await supervisor.end('SIGKILL')
     await until('both processes have ended', () => !processes.some(isAlive))
   })
 })
 
-function notLinux(): string | false {
+function skipUnlessLinux(): string | false {
   return platform() !== 'linux' && 'the test reads /proc'
 }
 
@@ -141,7 +141,7 @@ async function connectAgent(url: string, apiKey: string): Promise<Agent> {
   return agent
 }
 
-/** Sends a request over a connection of its own, since a kept-alive one ends with its process. */
+/** Sends a request over a connection of its own: a kept-alive one would break when its process ends. */
 function requestOnce(url: string, body?: object): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' }

@@ -57,8 +57,10 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing() }, () => {
       const successors = new Set(retries.map(answer => answer.body.refresh_token))
       assert.deepEqual([retries.every(answer => answer.status === 200), successors.size], [true, 1])
       const [next] = successors
-      const rivals = await Promise.all(Array.from({ length: 8 }, (_, n) => refresh(origins[n % 2]!, next)))
-      assert.equal(rivals.filter(answer => answer.status === 200).length, 1)
+      const racedRefreshes = await Promise.all(
+        Array.from({ length: 8 }, (_, n) => refresh(origins[n % 2]!, next)),
+      )
+      assert.equal(racedRefreshes.filter(answer => answer.status === 200).length, 1)
     }
   })
 

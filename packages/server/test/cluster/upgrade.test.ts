@@ -28,7 +28,9 @@ import { redisMissing, startRedis } from '../support/redis.ts'
 
 /** Unsealed hints are delivered once in this interval, without duplicates. */
 const HINT_INTERVAL_MS = 250
-/** So many that awaiting a response to each message would take far longer than a busy machine needs for all. */
+/**
+ * So many messages that awaiting a response to each would take far longer than a busy machine needs for all of them.
+ */
 const MESSAGES = 20
 
 /** A migration of the next minor version, which may only add tables and columns. */
@@ -61,8 +63,8 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     assert.equal((await connection.closed).code, 4410)
 
     // A node of this version can be restarted on the migrated database.
-    const restarted = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
-    assert.equal((await createKey(restarted.origin, refreshed.body.access_token)).status, 201)
+    const restartedNode = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
+    assert.equal((await createKey(restartedNode.origin, refreshed.body.access_token)).status, 201)
   })
 
   test('while a node of the previous version is listed, hints are exchanged with it unsealed, and messages never', t =>
@@ -160,16 +162,16 @@ async function imitateOldNode(t: TestContext, url: string, redisUrl?: string) {
   client.on('error', () => {}) // The database is dropped before the test ends, which breaks the connection.
   await client.connect()
   t.after(() => client.end())
-  const unsealed: string[] = []
+  const unsealedTexts: string[] = []
   const ownTexts = new Set<string>()
-  const receive = (text: string) => ownTexts.has(text) || unsealed.push(text)
+  const receive = (text: string) => ownTexts.has(text) || unsealedTexts.push(text)
   const redis = redisUrl === undefined ? null : await openRedis(t, redisUrl, receive)
   await client.query('listen keyway')
-  client.on('notification', ({ payload = '' }) => unsealed.push(payload))
+  client.on('notification', ({ payload = '' }) => unsealedTexts.push(payload))
   const NOW_SQL = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
   return {
     id,
-    unsealed,
+    unsealed: unsealedTexts,
     async register() {
       await client.query(
         `insert into nodes (id, started_at, seen_at, version) values ($1, ${NOW_SQL}, ${NOW_SQL} + 60000, '0.1.0')`,
@@ -187,7 +189,7 @@ async function imitateOldNode(t: TestContext, url: string, redisUrl?: string) {
       if (redis) return
       const parts = events.map(event => `${randomUUID()}:0:1:${JSON.stringify(event)}`)
       await client.query("select pg_notify('keyway', part) from unnest($1::text[]) part", [parts])
-      unsealed.length = 0
+      unsealedTexts.length = 0
     },
   }
 }

@@ -63,7 +63,7 @@ export async function crashWhileCounting(
   t.diagnostic(`${begunOperations} operations in ${Math.round((performance.now() - startedAt) / 1000)} s`)
   await Promise.all(crashes)
   await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
-  await compare()
+  await compareWithUsage()
 
   async function work(index: number): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -86,22 +86,22 @@ export async function crashWhileCounting(
 
   /** Kills and restarts a node; the usage of its last `lostMs` may be lost. */
   async function crash(index: number): Promise<void> {
-    const since = performance.now() - load.lostMs
+    const lossStart = performance.now() - load.lostMs
     await nodes[index]!.served.end('SIGKILL')
     nodes[index] = await start(index)
-    answers.lostSince(index, since)
+    answers.lostSince(index, lossStart)
   }
 
   function operationOf(number: number, { id, key }: Key): Operation {
     const bearer = { Authorization: `Bearer ${key}` }
-    const json = { 'Content-Type': 'application/json' }
+    const jsonHeaders = { 'Content-Type': 'application/json' }
     switch (Math.floor(number / keys.length) % 4) {
       case 0: {
         const body = JSON.stringify({ api_key: key })
         return {
           method: 'POST',
           path: '/auth/agent-token',
-          headers: json,
+          headers: jsonHeaders,
           body,
           status: 200,
           counts: ['exchanges'],
@@ -119,7 +119,7 @@ export async function crashWhileCounting(
         return { method: 'GET', path: '/v1/me', headers: bearer, status: 403, counts: ['insufficient_scope'] }
       default: {
         const body = JSON.stringify({ token: key })
-        const headers = { ...json, ...basic('hub', secret) }
+        const headers = { ...jsonHeaders, ...basic('hub', secret) }
         return {
           method: 'POST',
           path: '/auth/introspect',
@@ -132,7 +132,7 @@ export async function crashWhileCounting(
     }
   }
 
-  async function compare(): Promise<void> {
+  async function compareWithUsage(): Promise<void> {
     const storage = await createStorage(postgresConfig(url), createLog('silent'))
     t.after(() => storage.close())
     const sums = { answered: 0, stored: 0, lost: 0 }
@@ -141,18 +141,21 @@ export async function crashWhileCounting(
       for (const unit of ['hour', 'day'] as const) {
         const rows = await storage.store.usage.read({ userId: user.id, keyId: id }, unit, 0, DISTANT_FUTURE)
         for (const name of ['exchanges', 'apiCalls', 'introspections', 'insufficient_scope']) {
-          const stored = rows.reduce((sum, row) => sum + countOf(row, name), 0)
+          const storedCount = rows.reduce((sum, row) => sum + countOf(row, name), 0)
           const { answered, unknown, atRisk } = answers.of(id, name)
-          assert.ok(stored <= answered + unknown, `${name} of a key: ${stored} stored, ${answered} answered`)
           assert.ok(
-            stored >= answered - atRisk,
-            `${name} of a key: ${stored} stored, ${answered} answered, ${atRisk} may be lost`,
+            storedCount <= answered + unknown,
+            `${name} of a key: ${storedCount} stored, ${answered} answered`,
+          )
+          assert.ok(
+            storedCount >= answered - atRisk,
+            `${name} of a key: ${storedCount} stored, ${answered} answered, ${atRisk} may be lost`,
           )
           if (unit === 'day') continue
           sums.answered += answered
-          sums.stored += stored
-          sums.lost += Math.max(0, answered - stored)
-          totals.set(name, (totals.get(name) ?? 0) + stored)
+          sums.stored += storedCount
+          sums.lost += Math.max(0, answered - storedCount)
+          totals.set(name, (totals.get(name) ?? 0) + storedCount)
         }
       }
     }
@@ -209,7 +212,7 @@ function sendOnce(
 interface Tally {
   answered: number
   unknown: number
-  /** Counts answered by a node shortly before it was killed. */
+  /** The operations that a node answered so shortly before it was killed that their counts may be lost. */
   atRisk: number
 }
 
@@ -225,9 +228,9 @@ class Answers {
       this.#tally(name)[kind]++
       if (kind === 'answered') this.#recent[node]!.push({ name, at })
     }
-    const recent = this.#recent[node]!
-    if (recent.length > 1000 && recent[recent.length >> 1]!.at < at - REMEMBERED_MS)
-      this.#recent[node] = recent.slice(recent.length >> 1)
+    const recentAnswers = this.#recent[node]!
+    if (recentAnswers.length > 1000 && recentAnswers[recentAnswers.length >> 1]!.at < at - REMEMBERED_MS)
+      this.#recent[node] = recentAnswers.slice(recentAnswers.length >> 1)
   }
 
   /** Called when a killed node is running again: counts of its answers since `since` may be lost. */

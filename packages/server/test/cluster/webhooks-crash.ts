@@ -22,7 +22,7 @@ const WORKERS = 12
 const RETRY_MS = 50
 
 interface CrashOptions {
-  /** Number of acts, each of which is one event. */
+  /** Number of acts, each of which causes one event. */
   acts: number
   subjects: number
   nodes: number
@@ -107,9 +107,9 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
 
   async function createWebhook(url: string): Promise<string> {
     const body = { url, events: ['api_key.updated'] }
-    const created = await call(nodes[0]!.origin, 'POST', '/v1/admin/webhooks', { token, body })
-    assert.equal(created.status, 201, JSON.stringify(created.body))
-    return created.body.id
+    const creationAnswer = await call(nodes[0]!.origin, 'POST', '/v1/admin/webhooks', { token, body })
+    assert.equal(creationAnswer.status, 201, JSON.stringify(creationAnswer.body))
+    return creationAnswer.body.id
   }
 
   /** Gives an endpoint a forbidden address, as if it had been created while that was allowed. */
@@ -163,8 +163,8 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   }
 
   function repeatedEvents(): number {
-    const all = [...endpoint.accepted.values()]
-    return all.reduce((sum, sequences) => sum + sequences.length - new Set(sequences).size, 0)
+    const allSequences = [...endpoint.accepted.values()]
+    return allSequences.reduce((sum, sequences) => sum + sequences.length - new Set(sequences).size, 0)
   }
 }
 

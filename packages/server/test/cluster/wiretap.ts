@@ -8,7 +8,7 @@ import { withClient } from '../support/postgres.ts'
 /** The channel of sealed events, and that of the previous minor version. */
 const CHANNELS = ['keyway_sealed', 'keyway'] as const
 
-export interface Recorded {
+export interface RecordedMessage {
   channel: string
   /** As transmitted: base64url on PostgreSQL, bytes on Redis. */
   payload: Buffer
@@ -16,10 +16,10 @@ export interface Recorded {
 
 /** An attacker who may listen and publish on the carrier, but has no secret. */
 export interface Wiretap {
-  recorded: Recorded[]
+  recorded: RecordedMessage[]
   /** Also records what is published on the channels of these nodes, each of which only its node listens to. */
   follow(nodeIds: readonly string[]): Promise<void>
-  publish(messages: readonly Recorded[]): Promise<void>
+  publish(messages: readonly RecordedMessage[]): Promise<void>
   /** Converts between payload and sealed bytes. */
   decode(payload: Buffer): Buffer
   encode(bytes: Buffer): Buffer
@@ -27,7 +27,7 @@ export interface Wiretap {
 
 /**
  * Connects to PostgreSQL with a role that owns nothing and may only connect. It cannot read the ids of the nodes, so
- * `follow` gives them.
+ * the test passes them to `follow`.
  */
 export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap> {
   const role = `stranger_${randomBytes(4).toString('hex')}`
@@ -44,7 +44,7 @@ export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap>
       owner.query(`drop role ${role}`),
     )
   })
-  const recorded: Recorded[] = []
+  const recorded: RecordedMessage[] = []
   client.on('notification', ({ channel, payload = '' }) => {
     recorded.push({ channel, payload: Buffer.from(payload) })
   })
@@ -74,7 +74,7 @@ export async function tapRedis(t: TestContext, url: string): Promise<Wiretap> {
     publisher.destroy()
     subscriber.destroy()
   })
-  const recorded: Recorded[] = []
+  const recorded: RecordedMessage[] = []
   await subscriber.pSubscribe(
     '*',
     (payload: Buffer, channel: Buffer) => {

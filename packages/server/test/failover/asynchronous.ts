@@ -7,7 +7,7 @@ import { type World, withWorld } from '../faults/world.ts'
 import { keyway } from '../support/command-line.ts'
 import { NODE_SETTINGS } from '../support/nodes.ts'
 import { temporaryFolder } from '../support/serve.ts'
-import { createFacts, type Lost, lostFacts } from './facts.ts'
+import { createFacts, type Losses, lostFacts } from './facts.ts'
 import { startLoad } from './load.ts'
 import { type PatroniCluster, startCluster } from './patroni.ts'
 import { createObserver, newAppSecret, untilServing } from './synchronous.ts'
@@ -71,9 +71,9 @@ async function loseAndReplay(
   await cluster.untilTakenOver(killedMachine)
   await untilServing(world.history, killedAt)
   await load.stop()
-  const lost = await lostFacts(facts, createObserver(load.people))
-  console.log(`  lost by the failover: ${textOfLost(lost)}`)
-  if (lost.revocations.length === 0 || lost.balances.length === 0)
+  const losses = await lostFacts(facts, createObserver(load.people))
+  console.log(`  lost by the failover: ${textOfLosses(losses)}`)
+  if (losses.revocations.length === 0 || losses.balances.length === 0)
     violations.push('the failover lost nothing, so the replay was not tested')
 
   for (const node of [0, 1]) cpSync(join(folder, `node${node}`), join(folder, 'all'), { recursive: true })
@@ -83,7 +83,7 @@ async function loseAndReplay(
   if (textOfReplayed({ counts }) !== textOfReplayed(report))
     violations.push('the dry run announced another replay')
   const lostAfterReplay = await lostFacts(facts, createObserver(load.people))
-  console.log(`  lost after the replay: ${textOfLost(lostAfterReplay)}`)
+  console.log(`  lost after the replay: ${textOfLosses(lostAfterReplay)}`)
   violations.push(...lostAfterReplay.revocations.map(id => `key ${id} works again after the replay`))
   violations.push(...lostAfterReplay.balances.map(id => `the balance of ${id} is wrong after the replay`))
 
@@ -95,7 +95,7 @@ async function loseAndReplay(
   return [...violations, ...world.history.violations]
 }
 
-function textOfLost({ keys, revocations, balances }: Lost): string {
+function textOfLosses({ keys, revocations, balances }: Losses): string {
   return `${keys.length} created keys, ${revocations.length} revocations, charges of ${balances.length} accounts`
 }
 
@@ -116,11 +116,11 @@ async function expectWarning(when: string, settings: Record<string, string>): Pr
   const { findings } = JSON.parse(out) as { findings: Finding[] }
   const findingOf = (name: string) => findings.find(({ check }) => check === name)!
   console.log(`  doctor ${when}: ${findingOf('standbys').detail}`)
-  const failed = ['database', 'signing keys', 'audit'].map(findingOf).filter(({ ok }) => !ok)
+  const failedFindings = ['database', 'signing keys', 'audit'].map(findingOf).filter(({ ok }) => !ok)
   return [
     ...(findingOf('standbys').ok
       ? [`doctor did not warn of the asynchronous standby ${when} the failover`]
       : []),
-    ...failed.map(({ check, detail }) => `doctor ${when} the failover: ${check}: ${detail}`),
+    ...failedFindings.map(({ check, detail }) => `doctor ${when} the failover: ${check}: ${detail}`),
   ]
 }

@@ -25,14 +25,14 @@ export interface Observed {
   balance(userId: string): Promise<number>
 }
 
-/** The credit of a new account. */
+/** The credit of a new account, in millionths of a dollar. */
 const TRIAL_CREDIT = 2_000_000
 
 export function createFacts(): Facts {
   return { keys: new Map(), charged: new Map() }
 }
 
-export interface Lost {
+export interface Losses {
   /** Keys that do not exist although their creation was acknowledged. */
   keys: string[]
   /** Keys that work again after their revocation was acknowledged. */
@@ -42,20 +42,20 @@ export interface Lost {
 }
 
 /** Returns the acknowledged facts that the service's answers contradict. */
-export async function lostFacts({ keys, charged }: Facts, observed: Observed): Promise<Lost> {
-  const lost: Lost = { keys: [], revocations: [], balances: [] }
+export async function lostFacts({ keys, charged }: Facts, observed: Observed): Promise<Losses> {
+  const losses: Losses = { keys: [], revocations: [], balances: [] }
   for (const key of keys.values()) {
     const code = await observed.exchange(key)
-    if (key.state === 'revoked' && code === null) lost.revocations.push(key.id)
+    if (key.state === 'revoked' && code === null) losses.revocations.push(key.id)
     // A revoked key that is unknown was created in lost transactions. A key that is `ending` may be revoked by now.
-    if (code === 'invalid_api_key' || (key.state === 'active' && code !== null)) lost.keys.push(key.id)
+    if (code === 'invalid_api_key' || (key.state === 'active' && code !== null)) losses.keys.push(key.id)
   }
   for (const [userId, amount] of charged)
-    if ((await observed.balance(userId)) !== TRIAL_CREDIT - amount) lost.balances.push(userId)
-  return lost
+    if ((await observed.balance(userId)) !== TRIAL_CREDIT - amount) losses.balances.push(userId)
+  return losses
 }
 
-export function violationsOf({ keys, revocations, balances }: Lost): string[] {
+export function violationsOf({ keys, revocations, balances }: Losses): string[] {
   return [
     ...keys.map(id => `key ${id} was acknowledged and is lost`),
     ...revocations.map(id => `key ${id} works again after its revocation was acknowledged`),

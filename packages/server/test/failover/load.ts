@@ -35,7 +35,7 @@ export async function startLoad(
   { people: count, appSecret, seed }: { people: number; appSecret: string; seed: number },
 ): Promise<Load> {
   let isOver = false
-  const disconnected = new Set<Agent>()
+  const disconnectedAgents = new Set<Agent>()
   const appCredentials = { authorization: `Basic ${btoa(`console:${appSecret}`)}` }
   const people: Person[] = []
   for (let n = 0; n < count; n++) people.push(await openPerson(n))
@@ -45,8 +45,8 @@ export async function startLoad(
     people,
     areConnected,
     lostSinceLast() {
-      const count = disconnected.size
-      disconnected.clear()
+      const count = disconnectedAgents.size
+      disconnectedAgents.clear()
       return count
     },
     async stop() {
@@ -76,7 +76,7 @@ export async function startLoad(
 
   function connect(url: string, { id, key: apiKey }: KeyFact): Agent {
     const agent = new Agent({ url, apiKey })
-    agent.on('disconnected', () => disconnected.add(agent))
+    agent.on('disconnected', () => disconnectedAgents.add(agent))
     agent.on('stopped', ({ error }) => {
       if (error) world.history.violations.push(`the agent of key ${id} stopped: ${error.message}`)
     })
@@ -95,8 +95,8 @@ export async function startLoad(
       const choice = person.random.below(10)
       const key = revocableKeys.length > 0 ? person.random.pick(revocableKeys) : null
       if (choice < 3 || !key) {
-        const created = await createKey(person)
-        if (created) revocableKeys.push(created)
+        const createdKey = await createKey(person)
+        if (createdKey) revocableKeys.push(createdKey)
       } else if (choice < 5) await charge(person)
       else if (choice < 7 && key.state === 'active') await revoke(person, key)
       else await exchange(person, key)
@@ -160,7 +160,8 @@ export async function untilAnswered(
 
 /** The times of successful answers, for reads and for writes. */
 export function successes(operations: readonly Operation[]): { reads: number[]; writes: number[] } {
-  const ok = operations.filter(({ outcome }) => outcome === 'ok')
-  const ends = (names: readonly string[]) => ok.filter(({ op }) => names.includes(op)).map(({ end }) => end)
+  const successfulOperations = operations.filter(({ outcome }) => outcome === 'ok')
+  const ends = (names: readonly string[]) =>
+    successfulOperations.filter(({ op }) => names.includes(op)).map(({ end }) => end)
   return { reads: ends(['exchange', 'me']), writes: ends(['create', 'revoke', 'charge']) }
 }

@@ -14,8 +14,8 @@ const PROGRAMS = {
 
 /** Debian's packages that this machine lacks. */
 export function missingPackages(): string[] {
-  const missing = Object.entries(PROGRAMS).filter(([, program]) => !existsSync(program))
-  return [...missing.map(([name]) => name), ...(findPostgresBinaries() ? [] : ['postgresql'])]
+  const missingPrograms = Object.entries(PROGRAMS).filter(([, program]) => !existsSync(program))
+  return [...missingPrograms.map(([name]) => name), ...(findPostgresBinaries() ? [] : ['postgresql'])]
 }
 
 /** One of the machines of docs/operations.md, with a loopback address of its own. */
@@ -44,16 +44,16 @@ export function createMachine(options: MachineOptions): Machine {
   mkdirSync(home)
   giveToPostgres(home)
   const log = openSync(join(home, 'log'), 'a')
-  const running: ChildProcess[] = []
+  const runningPrograms: ChildProcess[] = []
   return {
     name,
     address,
     start() {
-      running.push(run(PROGRAMS['etcd-server'], [], etcdSettings(), log))
-      if (replicationPort !== null) running.push(run(PROGRAMS.patroni, [patroniFile()], {}, log))
+      runningPrograms.push(run(PROGRAMS['etcd-server'], [], etcdSettings(), log))
+      if (replicationPort !== null) runningPrograms.push(run(PROGRAMS.patroni, [patroniFile()], {}, log))
     },
     kill() {
-      for (const child of running.splice(0)) child.kill('SIGKILL')
+      for (const child of runningPrograms.splice(0)) child.kill('SIGKILL')
       killPostgres(join(home, 'data'))
     },
   }
@@ -94,7 +94,7 @@ export function createMachine(options: MachineOptions): Machine {
   }
 }
 
-/** HAProxy as on a machine with a Keyway node, listening on the given port. */
+/** Starts HAProxy as on a machine with a Keyway node, listening on the given port. */
 export function startHaproxy(folder: string, network: string, port: number): ChildProcess {
   const file = join(folder, 'haproxy.cfg')
   writeFileSync(

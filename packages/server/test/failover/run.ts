@@ -17,9 +17,11 @@ const { values } = parseArgs({
 const seed = Number(values.seed ?? randomInt(2 ** 31))
 const kills = Number(values.kills ?? 10)
 
-const missing = missingPackages()
-if (missing.length > 0) {
-  console.error(`Nothing was tested. Install Debian's packages first: apt-get install ${missing.join(' ')}`)
+const missingDebianPackages = missingPackages()
+if (missingDebianPackages.length > 0) {
+  console.error(
+    `Nothing was tested. Install Debian's packages first: apt-get install ${missingDebianPackages.join(' ')}`,
+  )
   process.exit(1)
 }
 // A signal would end this process without an `exit` event, which kills the cluster.

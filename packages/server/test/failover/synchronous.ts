@@ -96,13 +96,13 @@ function report(n: number, killed: string, { world, load, killedAt, connectedAt,
 }
 
 async function check(facts: Facts, { people }: Load): Promise<string[]> {
-  const lost = await lostFacts(facts, createObserver(people))
+  const losses = await lostFacts(facts, createObserver(people))
   const revokedKeys = [...facts.keys.values()].filter(({ state }) => state === 'revoked').length
-  const charged = [...facts.charged.values()].reduce((sum, each) => sum + each, 0)
-  console.log(`  acknowledged: ${facts.keys.size} keys (lost ${lost.keys.length}),
-    ${revokedKeys} revocations (undone ${lost.revocations.length}),
-    charges of $${charged / 1e6} on ${facts.charged.size} accounts (wrong balances ${lost.balances.length})`)
-  return violationsOf(lost)
+  const chargedMicros = [...facts.charged.values()].reduce((sum, each) => sum + each, 0)
+  console.log(`  acknowledged: ${facts.keys.size} keys (lost ${losses.keys.length}),
+    ${revokedKeys} revocations (undone ${losses.revocations.length}),
+    charges of $${chargedMicros / 1e6} on ${facts.charged.size} accounts (wrong balances ${losses.balances.length})`)
+  return violationsOf(losses)
 }
 
 /** Observes through requests to the service, which are repeated until they are answered. */

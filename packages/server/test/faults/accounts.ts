@@ -22,10 +22,10 @@ const BREACHES: Record<string, string> = {
 }
 
 export async function checkAccounts(storage: Awaited<ReturnType<typeof createStorage>>): Promise<string[]> {
-  const found: string[] = []
+  const violations: string[] = []
   for (const [breach, query] of Object.entries(BREACHES)) {
     const { rows } = await storage.engine.connection.execute(query, [])
-    if (rows.length > 0) found.push(`${breach} (${rows.length})`)
+    if (rows.length > 0) violations.push(`${breach} (${rows.length})`)
   }
-  return found
+  return violations
 }

@@ -23,9 +23,9 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     const { hostname, port } = new URL(origin)
     return { hostname, port, excludedUntil: 0 }
   })
-  let turn = 0
+  let nextTurn = 0
   /** Both sockets of each upgraded connection, which closing the server would leave open. */
-  const upgraded = new Set<Socket>()
+  const upgradedSockets = new Set<Socket>()
 
   const server = createServer((incoming, outgoing) => {
     const node = next()
@@ -59,8 +59,8 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     })
     socket.on('error', () => upstream.destroy())
     for (const side of [upstream, socket as Socket]) {
-      upgraded.add(side)
-      side.on('close', () => upgraded.delete(side))
+      upgradedSockets.add(side)
+      side.on('close', () => upgradedSockets.delete(side))
     }
   })
   server.listen(0, '127.0.0.1')
@@ -70,15 +70,15 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     async close() {
       agent.destroy()
       server.closeAllConnections()
-      for (const side of upgraded) side.destroy()
+      for (const side of upgradedSockets) side.destroy()
       await new Promise(resolve => server.close(resolve))
     },
   }
 
   function next(): Node {
-    const available = nodes.filter(node => node.excludedUntil <= performance.now())
-    const choice = available.length > 0 ? available : nodes
-    return choice[turn++ % choice.length]!
+    const availableNodes = nodes.filter(node => node.excludedUntil <= performance.now())
+    const choice = availableNodes.length > 0 ? availableNodes : nodes
+    return choice[nextTurn++ % choice.length]!
   }
 
   function exclude(node: Node): void {

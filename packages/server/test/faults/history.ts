@@ -40,9 +40,9 @@ export function createHistory(): History {
 export function check({ operations, violations }: History): string[] {
   return [
     ...violations,
-    ...byObject(operations, 'verify').flatMap(([link, all]) => checkSingleUse(link, all)),
-    ...byObject(operations, 'exchange', 'revoke').flatMap(([key, all]) => checkRevocation(key, all)),
-    ...byObject(operations, 'refresh', 'logout').flatMap(([session, all]) => checkSession(session, all)),
+    ...groupByObject(operations, 'verify').flatMap(([link, all]) => checkSingleUse(link, all)),
+    ...groupByObject(operations, 'exchange', 'revoke').flatMap(([key, all]) => checkRevocation(key, all)),
+    ...groupByObject(operations, 'refresh', 'logout').flatMap(([session, all]) => checkSession(session, all)),
     ...operations
       .filter(each => each.op === 'stranger' && each.outcome === 'ok')
       .map(() => 'I-16: a protected call was answered without credentials'),
@@ -51,13 +51,13 @@ export function check({ operations, violations }: History): string[] {
 
 /** I-1: a link works once. The answer to its use may be lost, but "used" is never answered before the first attempt. */
 function checkSingleUse(link: string, all: Operation[]): string[] {
-  const wins = all.filter(each => each.outcome === 'ok')
-  const found: string[] = []
-  if (wins.length > 1) found.push(`I-1: link ${link} signed in ${wins.length} times`)
+  const successes = all.filter(each => each.outcome === 'ok')
+  const violations: string[] = []
+  if (successes.length > 1) violations.push(`I-1: link ${link} signed in ${successes.length} times`)
   const firstTriedAt = Math.min(...all.filter(each => each.outcome !== 'fail').map(each => each.start))
-  const early = all.filter(each => each.code === 'magic_link_used' && each.end < firstTriedAt)
-  if (early.length > 0) found.push(`I-1: link ${link} counted as used before anybody used it`)
-  return found
+  const earlyRefusals = all.filter(each => each.code === 'magic_link_used' && each.end < firstTriedAt)
+  if (earlyRefusals.length > 0) violations.push(`I-1: link ${link} counted as used before anybody used it`)
+  return violations
 }
 
 /**
@@ -69,11 +69,13 @@ function checkRevocation(key: string, all: Operation[]): string[] {
   )
   const firstRequestedAt = Math.min(...all.filter(each => each.op === 'revoke').map(each => each.start))
   const exchanges = all.filter(each => each.op === 'exchange')
-  const late = exchanges.filter(each => each.outcome === 'ok' && each.start > revokedAt)
-  const early = exchanges.filter(each => each.code === 'api_key_revoked' && each.end < firstRequestedAt)
+  const lateSuccesses = exchanges.filter(each => each.outcome === 'ok' && each.start > revokedAt)
+  const earlyRefusals = exchanges.filter(
+    each => each.code === 'api_key_revoked' && each.end < firstRequestedAt,
+  )
   return [
-    ...late.map(() => `I-2: key ${key} was exchanged after the answer to its revocation`),
-    ...early.map(() => `I-2: key ${key} was revoked before anybody revoked it`),
+    ...lateSuccesses.map(() => `I-2: key ${key} was exchanged after the answer to its revocation`),
+    ...earlyRefusals.map(() => `I-2: key ${key} was revoked before anybody revoked it`),
   ]
 }
 
@@ -93,7 +95,7 @@ function checkSession(session: string, all: Operation[]): string[] {
   ]
 }
 
-function byObject(operations: readonly Operation[], ...names: OperationName[]): [string, Operation[]][] {
+function groupByObject(operations: readonly Operation[], ...names: OperationName[]): [string, Operation[]][] {
   const groups = new Map<string, Operation[]>()
   for (const operation of operations) {
     if (!names.includes(operation.op)) continue

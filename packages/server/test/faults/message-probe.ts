@@ -32,16 +32,16 @@ export async function checkMessages(
     await connectTo(origins[1]!),
   ]
   const agents = [a, b, remote]
-  const deliveredAcross = isMixed ? 0 : 1
+  const expectedAcrossNodes = isMixed ? 0 : 1
   try {
     if (!isMixed) await untilNodesListEachOther(a, remote)
     const sentMessages = await Promise.all(
       Array.from({ length: ROUNDS }, () => [
         send(a, b.id, 1),
-        send(a, remote.id, deliveredAcross),
-        send(remote, a.id, deliveredAcross),
-        send(a, 'all', 1 + deliveredAcross),
-        send(remote, 'all', 2 * deliveredAcross),
+        send(a, remote.id, expectedAcrossNodes),
+        send(remote, a.id, expectedAcrossNodes),
+        send(a, 'all', 1 + expectedAcrossNodes),
+        send(remote, 'all', 2 * expectedAcrossNodes),
       ]).flat(),
     )
     await wait(ARRIVAL_MS)
@@ -63,14 +63,14 @@ async function untilNodesListEachOther(agentOfA: HubSocket, agentOfB: HubSocket)
       await wait(100)
 }
 
-interface Sent {
+interface SentProbe {
   text: string
   expected: number
   delivered: number
   tookMs: number
 }
 
-async function send(from: HubSocket, to: string, expected: number): Promise<Sent> {
+async function send(from: HubSocket, to: string, expected: number): Promise<SentProbe> {
   const id = randomUUID()
   const sentAt = performance.now()
   from.send({ type: 'send', id, to, data: id })
@@ -79,14 +79,14 @@ async function send(from: HubSocket, to: string, expected: number): Promise<Sent
 }
 
 function violationsOf(
-  { text, expected, delivered }: Sent,
+  { text, expected, delivered }: SentProbe,
   agents: readonly HubSocket[],
   isSlow: boolean,
 ): string[] {
   const arrived = agents.flatMap(({ frames }) => frames.filter(({ data }) => data === text)).length
-  const found: string[] = []
-  if (arrived !== expected) found.push(`a message reached ${arrived} agents instead of ${expected}`)
+  const violations: string[] = []
+  if (arrived !== expected) violations.push(`a message reached ${arrived} agents instead of ${expected}`)
   if (delivered > arrived || (delivered < arrived && !isSlow))
-    found.push(`delivered was ${delivered}, and ${arrived} messages arrived`)
-  return found
+    violations.push(`delivered was ${delivered}, and ${arrived} messages arrived`)
+  return violations
 }

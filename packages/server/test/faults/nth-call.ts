@@ -146,16 +146,16 @@ export async function failNthStoreCall(
   let operations = 0
   try {
     const testStorage = await openTestStorage(engine, t)
-    const faulty = createFailingStorage(testStorage.storage)
-    const services = await openServices(engine, t, { on: { node: faulty.storage, of: testStorage } })
+    const failingStorage = createFailingStorage(testStorage.storage)
+    const services = await openServices(engine, t, { on: { node: failingStorage.storage, of: testStorage } })
     for (const operation of scale < 1 ? OPERATIONS.slice(0, 7) : OPERATIONS) {
       for (let n = 1; n <= MAX_CALLS; n++) {
         const act = await operation.prepare(services, n)
-        faulty.failAt(n)
+        failingStorage.failAt(n)
         const firstCode = await codeOf(act())
-        const failed = faulty.disarm()
+        const wasInjected = failingStorage.disarm()
         operations += 2
-        if (!failed) break
+        if (!wasInjected) break
         faults++
         const isExpected =
           firstCode === 'unavailable' || firstCode === 'ok' || operation.retryCodes?.includes(firstCode)
@@ -176,10 +176,10 @@ export async function failNthStoreCall(
 
 function createFailingStorage(storage: DatabaseStorage) {
   let callsUntilFault = 0
-  let failed = false
+  let wasInjected = false
   const countCall = () => {
     if (callsUntilFault === 0 || --callsUntilFault > 0) return
-    failed = true
+    wasInjected = true
     throw unavailable(new Error('injected fault'))
   }
   const withCountedCalls = <Ports extends object>(ports: Ports): Ports =>
@@ -213,12 +213,12 @@ function createFailingStorage(storage: DatabaseStorage) {
     storage: faulty,
     failAt(n: number) {
       callsUntilFault = n
-      failed = false
+      wasInjected = false
     },
     /** Stops injecting; returns whether a call was failed. */
     disarm(): boolean {
       callsUntilFault = 0
-      return failed
+      return wasInjected
     },
   }
 }

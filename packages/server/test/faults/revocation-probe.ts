@@ -24,7 +24,7 @@ export interface RevocationProbe {
 export function watchRevocations(world: World, person: Person): RevocationProbe {
   let isOver = false
   let closeTimesMs: number[] = []
-  const revoking = (async () => {
+  const revocationLoop = (async () => {
     while (!isOver) await revokeOneKey(world, person, ms => closeTimesMs.push(ms))
   })()
   return {
@@ -35,20 +35,20 @@ export function watchRevocations(world: World, person: Person): RevocationProbe 
     },
     async stop() {
       isOver = true
-      await revoking
+      await revocationLoop
     },
   }
 }
 
 async function revokeOneKey(world: World, { token }: Person, record: (ms: number) => void): Promise<void> {
-  const created = await atAnyNode(world, origin => createKey(origin, token))
-  const agentToken = (await atAnyNode(world, origin => exchange(origin, created.body.key))).body.token
-  const connecting = world.origins.map(origin => connectHub(origin, agentToken))
-  const connections = (await Promise.allSettled(connecting)).flatMap(each =>
+  const creationAnswer = await atAnyNode(world, origin => createKey(origin, token))
+  const agentToken = (await atAnyNode(world, origin => exchange(origin, creationAnswer.body.key))).body.token
+  const pendingConnections = world.origins.map(origin => connectHub(origin, agentToken))
+  const connections = (await Promise.allSettled(pendingConnections)).flatMap(each =>
     each.status === 'fulfilled' ? [each.value] : [],
   )
   const node = world.random.below(world.origins.length)
-  await atAnyNode(world, origin => revokeKey(origin, token, created.body.id), node)
+  await atAnyNode(world, origin => revokeKey(origin, token, creationAnswer.body.id), node)
   const answeredAt = performance.now()
   await Promise.all(connections.map(each => watchClose(world, each, answeredAt, record)))
 }

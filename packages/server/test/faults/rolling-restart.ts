@@ -36,11 +36,11 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   await new Promise<void>(resolve => agent.once('ready', () => resolve()))
 
   let isOver = false
-  const failed: string[] = []
+  const failedRequests: string[] = []
   const unreachable: string[] = []
   const acceptedMessages: number[] = []
   const durationsMs: number[] = []
-  let retried = 0
+  let retryCount = 0
   const sendRequest = (n: number): Promise<CallResult> =>
     n % 2 === 0
       ? exchange(origin, key.key)
@@ -50,10 +50,10 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
     const isGood = (answer: CallResult | null) => answer !== null && answer.status === 200
     let answer = await sendRequest(n).catch(() => null)
     if (!isGood(answer)) {
-      retried++
+      retryCount++
       answer = await sendRequest(n).catch(() => null)
     }
-    if (!isGood(answer)) failed.push(`a request failed twice (${answer?.status ?? 'no answer'})`)
+    if (!isGood(answer)) failedRequests.push(`a request failed twice (${answer?.status ?? 'no answer'})`)
     durationsMs.push(performance.now() - startedAt)
   }
   const load = (async () => {
@@ -102,12 +102,12 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
     world.history.violations.push(
       `of ${acceptedMessages.length} messages to the agent, these arrived: ${arrived()}`,
     )
-  world.history.violations.push(...new Set(failed))
+  world.history.violations.push(...new Set(failedRequests))
   if (unreachable.length > 0)
     world.history.violations.push(
       `${unreachable.length} messages found the agent unreachable: ${unreachable[0]}`,
     )
   world.notes.push(
-    `${durationsMs.length} requests, ${retried} retried, p50 ${quantile(durationsMs, 0.5).toFixed(1)} ms, p99 ${quantile(durationsMs, 0.99).toFixed(1)} ms`,
+    `${durationsMs.length} requests, ${retryCount} retried, p50 ${quantile(durationsMs, 0.5).toFixed(1)} ms, p99 ${quantile(durationsMs, 0.99).toFixed(1)} ms`,
   )
 }

@@ -19,22 +19,22 @@ export async function rollingUpgrade(
   seed: number,
   scale: number,
 ): Promise<ScenarioResult> {
-  const previous = unpackPreviousVersion()
+  const previousVersion = unpackPreviousVersion()
   const redis = carrier === 'redis' ? await startRedis() : null
-  const upgraded = new Set<number>()
+  const upgradedNodes = new Set<number>()
   try {
     return await withWorld(
       seed,
       {
         engine: 'postgres',
-        version: node => (upgraded.has(node) ? undefined : previous),
+        version: node => (upgradedNodes.has(node) ? undefined : previousVersion),
         settings: (): Record<string, string> => (redis ? { KEYWAY_EVENTS_URL: redis.url } : {}),
       },
-      world => world.underLoad(() => upgradeUnderLoad(world, upgraded, PHASE_MS * scale)),
+      world => world.underLoad(() => upgradeUnderLoad(world, upgradedNodes, PHASE_MS * scale)),
     )
   } finally {
     await redis?.kill()
-    previous.remove()
+    previousVersion.remove()
   }
 }
 

@@ -22,17 +22,17 @@ async function runAll(chosen: readonly Scenario[]): Promise<number> {
   console.log(`seed ${seed}, commit ${commit()}: npm run test:faults -- --seed ${seed}\n`)
   const rows: { scenario: Scenario; result: ScenarioResult | null; seconds: number }[] = []
   for (const scenario of chosen) {
-    const missing = missingFor(scenario)
+    const missingNeed = missingFor(scenario)
     const startedAt = performance.now()
-    console.log(missing ? `- ${scenario.name}: skipped, ${missing}` : `- ${scenario.name} …`)
-    const result = missing ? null : await runScenario(scenario, seed, scale)
+    console.log(missingNeed ? `- ${scenario.name}: skipped, ${missingNeed}` : `- ${scenario.name} …`)
+    const result = missingNeed ? null : await runScenario(scenario, seed, scale)
     for (const note of result?.notes ?? []) console.log(`    ${note}`)
     for (const violation of result?.violations ?? []) console.log(`    VIOLATION ${violation}`)
     rows.push({ scenario, result, seconds: (performance.now() - startedAt) / 1000 })
   }
-  const total = rows.reduce((sum, { result }) => sum + (result?.violations.length ?? 0), 0)
-  console.log(`\n${tableOf(rows)}\n\nseed ${seed}: ${total} violations`)
-  return total === 0 ? 0 : 1
+  const violationCount = rows.reduce((sum, { result }) => sum + (result?.violations.length ?? 0), 0)
+  console.log(`\n${tableOf(rows)}\n\nseed ${seed}: ${violationCount} violations`)
+  return violationCount === 0 ? 0 : 1
 }
 
 function tableOf(rows: { scenario: Scenario; result: ScenarioResult | null; seconds: number }[]): string {
@@ -43,9 +43,9 @@ function tableOf(rows: { scenario: Scenario; result: ScenarioResult | null; seco
       : ['skipped', '', '', '']
     ).map(String),
   ])
-  const all = [['Fault', 'Injected', 'Operations', 'Violations', 'Time'], ...cells]
-  const widths = all[0]!.map((_, column) => Math.max(...all.map(row => row[column]!.length)))
-  return all
+  const table = [['Fault', 'Injected', 'Operations', 'Violations', 'Time'], ...cells]
+  const widths = table[0]!.map((_, column) => Math.max(...table.map(row => row[column]!.length)))
+  return table
     .map(row =>
       row
         .map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!)))

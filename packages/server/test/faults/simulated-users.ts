@@ -35,23 +35,23 @@ export function createSimulatedUsers(
   people: number,
   seed: number,
 ): SimulatedUsers {
-  let stopped = false
-  const running = Array.from({ length: people }, async (_, n) => {
+  let isStopped = false
+  const simulations = Array.from({ length: people }, async (_, n) => {
     const random = createRandom(seed * 1000 + n)
-    for (let round = 0; !stopped; round++) {
+    for (let round = 0; !isStopped; round++) {
       await simulate({
         target,
         history,
         random,
         email: `p${seed}-${n}-${round}@example.com`,
-        isOver: () => stopped,
+        isOver: () => isStopped,
       })
     }
   })
   return {
     async stop() {
-      stopped = true
-      await Promise.all(running)
+      isStopped = true
+      await Promise.all(simulations)
     },
   }
 }
@@ -95,15 +95,19 @@ export async function runWithoutFault(target: Target, history: History, email: s
   if (keys[0]) await exchange(user, keys[0])
   if (keys[0]) await revokeWhileExchanging(user, session, keys[0])
   await readAccount(user, session)
-  const unknown = history.operations.slice(operationsBefore).filter(each => each.outcome === 'unknown')
-  return unknown.map(each => `liveness: ${each.op} had no answer after the fault was over`)
+  const unansweredOperations = history.operations
+    .slice(operationsBefore)
+    .filter(each => each.outcome === 'unknown')
+  return unansweredOperations.map(each => `liveness: ${each.op} had no answer after the fault was over`)
 }
 
 export async function signIn(user: SimulatedUser): Promise<Session | null> {
   const { target, history, email } = user
   for (let attempt = 0; attempt < 6; attempt++) {
-    const sent = await operate(user, 'send', email, 'POST', '/auth/send-magic-link', { body: { email } })
-    if (sent?.status !== 200) {
+    const sendAnswer = await operate(user, 'send', email, 'POST', '/auth/send-magic-link', {
+      body: { email },
+    })
+    if (sendAnswer?.status !== 200) {
       if (user.isOver()) return null
       await wait(RETRY_MS)
       continue
@@ -130,10 +134,10 @@ async function useLink(user: SimulatedUser, token: string): Promise<Session | nu
     await wait(RETRY_MS)
     answers.push(await verify())
   }
-  const accepted = answers.find(each => each?.status === 200)
-  if (!accepted) return null
+  const acceptedAnswer = answers.find(each => each?.status === 200)
+  if (!acceptedAnswer) return null
   await verify() // The link's second use must fail.
-  const { body } = accepted
+  const { body } = acceptedAnswer
   return recordSecrets(user, {
     id: body.session_id,
     userId: body.user.id,
@@ -148,10 +152,13 @@ async function createKey(
   keys: { id: string; key: string; dead: boolean }[],
 ): Promise<void> {
   const token = session.accessToken
-  const created = await operate(user, 'create', session.userId, 'POST', '/v1/api-keys', { token, body: {} })
-  if (created?.status !== 201) return
-  user.history.secrets.add(created.body.key)
-  keys.push({ id: created.body.id, key: created.body.key, dead: false })
+  const creationAnswer = await operate(user, 'create', session.userId, 'POST', '/v1/api-keys', {
+    token,
+    body: {},
+  })
+  if (creationAnswer?.status !== 201) return
+  user.history.secrets.add(creationAnswer.body.key)
+  keys.push({ id: creationAnswer.body.id, key: creationAnswer.body.key, dead: false })
 }
 
 async function exchange(

@@ -144,12 +144,12 @@ async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps
       return status
     },
     async underLoad(faults, heal = async () => {}) {
-      const simulated = createSimulatedUsers(world.target, history, people, seed)
+      const simulatedUsers = createSimulatedUsers(world.target, history, people, seed)
       try {
         await faults()
       } finally {
         await heal()
-        await simulated.stop()
+        await simulatedUsers.stop()
       }
       return checkInvariants(seed)
     },
@@ -224,10 +224,11 @@ async function untilMailIsSent(storage: OpenedStorage, violations: string[]): Pr
 }
 
 /**
- * I-9, I-11: every acknowledged mail was sent, and every account has one welcome mail, possibly delivered repeatedly.
+ * Checks I-9 and I-11: every acknowledged mail was sent, and every account has one welcome mail, possibly delivered
+ * repeatedly.
  */
 async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history: History): Promise<string[]> {
-  const found: string[] = []
+  const violations: string[] = []
   const ids = (email: string) =>
     new Set(
       smtp.mails
@@ -243,8 +244,9 @@ async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history:
   }
   for (const [email, { ok, unknown }] of sends) {
     const mails = ids(email).size
-    if (mails < ok) found.push(`I-9: ${email} was promised ${ok} mails and got ${mails}`)
-    if (mails > ok + unknown) found.push(`I-9: ${email} asked ${ok + unknown} times and got ${mails} mails`)
+    if (mails < ok) violations.push(`I-9: ${email} was promised ${ok} mails and got ${mails}`)
+    if (mails > ok + unknown)
+      violations.push(`I-9: ${email} asked ${ok + unknown} times and got ${mails} mails`)
   }
   const { rows } = await storage.engine.connection.execute(
     "select count(*) as accounts, (select count(*) from messages where kind = 'welcome') as welcomes from users",
@@ -252,8 +254,8 @@ async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history:
   )
   const { accounts, welcomes } = rows[0] as Record<'accounts' | 'welcomes', number>
   if (Number(accounts) !== Number(welcomes))
-    found.push(`I-11: ${accounts} accounts and ${welcomes} welcome mails`)
-  return found
+    violations.push(`I-11: ${accounts} accounts and ${welcomes} welcome mails`)
+  return violations
 }
 
 /** I-13: the service's output contains no credential. */

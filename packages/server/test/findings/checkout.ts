@@ -111,8 +111,10 @@ export async function start(
 
 /** The settings that the checkout knows: an earlier version refuses to start with others. */
 export function supportedSettings(settings: Record<string, string>): Record<string, string> {
-  const documented = readFileSync(join(checkoutFolder, 'docs/configuration.md'), 'utf8')
-  return Object.fromEntries(Object.entries(settings).filter(([name]) => documented.includes(`\`${name}\``)))
+  const documentation = readFileSync(join(checkoutFolder, 'docs/configuration.md'), 'utf8')
+  return Object.fromEntries(
+    Object.entries(settings).filter(([name]) => documentation.includes(`\`${name}\``)),
+  )
 }
 
 /** All running servers of the probe, since any node of a database may deliver a mail and print its link. */
@@ -234,7 +236,10 @@ export async function output(settings: Record<string, string>, ...words: string[
   return out
 }
 
-/** The body of an answer on which the probe depends. Another status is no finding, so it is no AssertionError. */
+/**
+ * Returns the body of an answer on which the probe depends. Another status is not a finding, so it throws no
+ * AssertionError.
+ */
 export async function bodyWithStatus(
   status: number,
   answer: Promise<CallResult>,

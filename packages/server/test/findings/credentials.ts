@@ -10,7 +10,7 @@ import {
   type Target,
 } from './checkout.ts'
 
-const WRONG = '00000000'
+const WRONG_CODE = '00000000'
 
 probe('5', 'rotations with overlap do not pass the limit of active keys', BOTH_ENGINES, async (engine, t) => {
   const server = await start(engine, t, { KEYWAY_MAX_ACTIVE_KEYS: '3' })
@@ -18,17 +18,17 @@ probe('5', 'rotations with overlap do not pass the limit of active keys', BOTH_E
   const keys = [await server.createKey(token), await server.createKey(token), await server.createKey(token)]
   for (let { id } of [...keys])
     for (let n = 0; n < 3; n++) {
-      const rotated = await server.call('POST', `/v1/api-keys/${id}/rotate`, {
+      const rotation = await server.call('POST', `/v1/api-keys/${id}/rotate`, {
         token,
         body: { overlap_seconds: 3600 },
       })
-      if (rotated.status !== 201) break
-      keys.push(rotated.body)
-      id = rotated.body.id
+      if (rotation.status !== 201) break
+      keys.push(rotation.body)
+      id = rotation.body.id
     }
   const statuses = await Promise.all(keys.map(({ key }) => exchange(server, key)))
-  const exchanging = statuses.filter(status => status === 200).length
-  expectTrue(exchanging <= 4, `at most 4 keys exchange, and ${exchanging} do`)
+  const exchangingCount = statuses.filter(status => status === 200).length
+  expectTrue(exchangingCount <= 4, `at most 4 keys exchange, and ${exchangingCount} do`)
 })
 
 probe('5', 'the creation of keys that are revoked at once is limited', BOTH_ENGINES, async (engine, t) => {
@@ -59,7 +59,7 @@ probe(
   async (engine, t) => {
     const server = await start(engine, t, { KEYWAY_FAILURE_LIMITS: '2/minute' })
     const mailedCode = await sendCode(server, 'ada@example.com')
-    for (let n = 0; n < 3; n++) await typeCode(server, mailedCode, WRONG, '203.0.113.1')
+    for (let n = 0; n < 3; n++) await typeCode(server, mailedCode, WRONG_CODE, '203.0.113.1')
     expectEqual(429, await typeCode(server, mailedCode, mailedCode.code, '203.0.113.1'), 'the right code')
   },
 )
@@ -73,7 +73,7 @@ probe(
     const wasChecked = []
     for (let n = 0; n < 40; n++) {
       const mailedCode = await sendCode(server, `guest${n}@example.com`, `10.${n}.0.1`)
-      wasChecked.push((await typeCode(server, mailedCode, WRONG, `10.${n}.0.1`)) !== 429)
+      wasChecked.push((await typeCode(server, mailedCode, WRONG_CODE, `10.${n}.0.1`)) !== 429)
     }
     const count = wasChecked.filter(Boolean).length
     expectTrue(count <= 22, `at most 22 of 40 wrong codes are checked, and ${count} are`)

@@ -1,10 +1,9 @@
 /**
- * `npm run test:findings -- [FOLDER]`: attacks the server of this checkout with a probe for each hole that an attack on
- * an early version found, and the server of the checkout in FOLDER, with its `node_modules`, where the holes should be
- * open.
- * Prints a table; status 1 if a hole is open here, or a probe finds nothing there.
+ * `npm run test:findings -- [FOLDER]`: a probe for each hole that was found in an early version attacks the server of
+ * this checkout, where the holes must be closed, and that of the checkout in FOLDER (with its `node_modules`), where
+ * they should be open. Prints a table; the status is 1 if a hole is open here, or a probe finds nothing there.
  *
- *   --only TEXT   only probes whose number and title contain the text, for example `--only "8 metrics"`
+ * --only TEXT   only probes whose number and title contain the text, for example `--only "8 metrics"`
  */
 import { AssertionError } from 'node:assert'
 import { join } from 'node:path'
@@ -20,10 +19,10 @@ const THIS_CHECKOUT = join(import.meta.dirname, '../../../..')
 
 const { positionals, values } = parseArgs({ allowPositionals: true, options: { only: { type: 'string' } } })
 const [earlierCheckout] = positionals
-const chosen = probes.filter(({ finding, title }) => `${finding} ${title}`.includes(values.only ?? ''))
+const chosenProbes = probes.filter(({ finding, title }) => `${finding} ${title}`.includes(values.only ?? ''))
 console.log(`| Finding | Holds | Engine | ${earlierCheckout ?? '-'} | now |\n|---|---|---|---|---|`)
 let isAsExpected = true
-for (const probe of chosen)
+for (const probe of chosenProbes)
   for (const engine of probe.engines) {
     if (engine === 'postgres' && postgresMissing()) continue
     const outcomeBefore = earlierCheckout ? await attack(earlierCheckout, probe, engine) : '-'
@@ -43,8 +42,8 @@ async function attack(folder: string, probe: Probe, engine: EngineName): Promise
     return 'yes'
   } catch (error) {
     const { message } = error as Error
-    const seen = message.split('\n')[0]!.replaceAll('|', '/')
-    return error instanceof AssertionError ? seen : `not probed: ${seen}`
+    const observation = message.split('\n')[0]!.replaceAll('|', '/')
+    return error instanceof AssertionError ? observation : `not probed: ${observation}`
   } finally {
     for (const cleanup of cleanups) await cleanup()
   }

@@ -27,10 +27,10 @@ probe('6', 'time goes on after the system clock was stepped back', SQLITE, async
   const { createClock } = await moduleOf('clock.ts')
   const clock = createClock('system')
   await clock.synchronize(async () => Date.now())
-  const before = clock.now()
+  const timeBefore = clock.now()
   await clock.synchronize(async () => Date.now() - HOUR)
   await wait(200)
-  const passedMs = clock.now() - before
+  const passedMs = clock.now() - timeBefore
   expectTrue(passedMs > 0 && passedMs < HOUR / 2, `${passedMs} ms passed in 200`)
 })
 
@@ -58,11 +58,11 @@ probe('10', 'files in an existing data directory are not readable for others', S
   const folder = settings.KEYWAY_DATA_DIR!
   chmodSync(folder, 0o755)
   await startWith(settings, t)
-  const readable = readdirSync(folder).filter(name => {
+  const readableFiles = readdirSync(folder).filter(name => {
     const file = statSync(join(folder, name))
     return file.isFile() && (file.mode & 0o077) !== 0
   })
-  expectEqual([], readable, 'readable files')
+  expectEqual([], readableFiles, 'readable files')
 })
 
 probe(
@@ -78,8 +78,8 @@ probe(
     const file = await backupOf(settings)
     for (let n = 0; n < 2; n++) await newSecret()
     await server.end('SIGTERM')
-    const restored = await restore(engine, t, settings, file)
-    const restoredServer = await startWith(restored, t)
+    const restoredSettings = await restore(engine, t, settings, file)
+    const restoredServer = await startWith(restoredSettings, t)
     const headers = { Authorization: `Basic ${btoa(`shop:${replacedSecret}`)}` }
     const { status } = await restoredServer.post('/auth/introspect', { token: 'x' }, headers)
     expectEqual(401, status, 'a call with the replaced secret')
@@ -97,8 +97,8 @@ probe('12', 'a restore with the journal undoes no demotion', BOTH_ENGINES, async
   const file = await backupOf(settings)
   await output(settings, 'users', 'set-role', 'ann@example.com', 'user')
   await server.end('SIGTERM')
-  const restored = await restore(engine, t, settings, file)
-  const people = JSON.parse(await output(restored, 'users', 'list', '--json')).data
+  const restoredSettings = await restore(engine, t, settings, file)
+  const people = JSON.parse(await output(restoredSettings, 'users', 'list', '--json')).data
   const ann = people.find(({ email }: { email: string }) => email === 'ann@example.com')
   expectEqual('user', ann.role, 'the role of a demoted person')
 })
@@ -135,13 +135,13 @@ probe('15', 'a slow answer of the database does not push the clock forward', ['p
   const { createClock } = await moduleOf('clock.ts')
   const clock = createClock('database')
   let calls = 0
-  let ahead = 0
+  let maxAheadMs = 0
   await clock.synchronize(async () => {
-    ahead = Math.max(ahead, clock.now() - Date.now())
+    maxAheadMs = Math.max(maxAheadMs, clock.now() - Date.now())
     if (calls++ === 0) await wait(1000) // The query is slow: the time that it returns is a second later than its start.
     return Date.now()
   })
-  expectTrue(ahead < 200, `the clock was ${ahead} ms ahead`)
+  expectTrue(maxAheadMs < 200, `the clock was ${maxAheadMs} ms ahead`)
 })
 
 for (const [name, settings] of [

@@ -9,15 +9,15 @@ import { createDb } from '../../src/storage/engine.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
-const OLD = 'ada@example.com'
-const NEW = 'ada@example.org'
+const OLD_ADDRESS = 'ada@example.com'
+const NEW_ADDRESS = 'ada@example.org'
 const page = { limit: 50, after: null }
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 type SignedIn = Awaited<ReturnType<Services['signIn']>>
 
 /** Requests the change and returns the tokens of its mails. */
-async function requestChange(services: Services, { user }: SignedIn, email = NEW) {
+async function requestChange(services: Services, { user }: SignedIn, email = NEW_ADDRESS) {
   // Mails of the same millisecond have no order, and the newest ones are read below.
   services.clock.advance(1)
   const session = (await services.sessions.list(user.id, page)).rows.at(-1)!
@@ -38,12 +38,12 @@ async function typesOf({ store }: Services, userId: string): Promise<string[]> {
 /** The tables that contain a text in any column. */
 async function tablesWith({ opened }: Services, text: string): Promise<string[]> {
   const { engine } = opened.storage
-  const found: string[] = []
+  const tables: string[] = []
   for (const { name } of await createDb(engine, engine.connection).introspection.getTables()) {
     const { rows } = await engine.connection.execute(`select * from ${name}`, [])
-    if (JSON.stringify(rows).includes(text)) found.push(name)
+    if (JSON.stringify(rows).includes(text)) tables.push(name)
   }
-  return found.sort()
+  return tables.sort()
 }
 
 forEachEngine(engine => {
@@ -72,15 +72,15 @@ forEachEngine(engine => {
 
   test('after a change of address only the session that requested it stays, and all keys stay valid', async t => {
     const services = await openServices(engine, t)
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     const { key } = await services.apiKeys.create(ada.user.id, NEW_KEY, caller())
-    const otherSignIn = await services.signIn(OLD)
+    const otherSignIn = await services.signIn(OLD_ADDRESS)
     const session = (await services.sessions.list(ada.user.id, page)).rows.find(
       ({ id }) => id === ada.session.id,
     )!
-    await services.emailChanges.request({ user: ada.user, session }, address(NEW), caller())
-    const [toOld] = await services.mailsTo(OLD, 'email_change_old')
-    const [toNew] = await services.mailsTo(NEW, 'email_change_new')
+    await services.emailChanges.request({ user: ada.user, session }, address(NEW_ADDRESS), caller())
+    const [toOld] = await services.mailsTo(OLD_ADDRESS, 'email_change_old')
+    const [toNew] = await services.mailsTo(NEW_ADDRESS, 'email_change_new')
     await services.emailChanges.confirm(ada.user.id, tokenOf(toNew!.link), caller())
     await services.emailChanges.confirm(ada.user.id, tokenOf(toOld!.link), caller())
     assert.equal(await refusedWith(services.sessions.authenticate(ada.tokens.accessToken)), 'none')
@@ -93,7 +93,7 @@ forEachEngine(engine => {
 
   test('the link to one address does not confirm for the other, and works only for its own account', async t => {
     const services = await openServices(engine, t)
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     const eve = await services.signIn('eve@example.com')
     const tokens = await requestChange(services, ada)
     const { emailChanges } = services
@@ -104,13 +104,13 @@ forEachEngine(engine => {
       })
     for (const token of [tokens.old, tokens.new, 'x', ''])
       assert.equal(await refusedWith(emailChanges.confirm(eve.user.id, token, caller())), 'invalid_request')
-    assert.equal((await services.users.get(ada.user.id))?.email, OLD)
+    assert.equal((await services.users.get(ada.user.id))?.email, OLD_ADDRESS)
   })
 
   test('the links of a change of address work once, in its hour, and not after it was cancelled or replaced', async t => {
     const services = await openServices(engine, t)
     const { clock, emailChanges } = services
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     const confirm = (token: string) => refusedWith(emailChanges.confirm(ada.user.id, token, caller()))
 
     const expiredTokens = await requestChange(services, ada)
@@ -135,7 +135,7 @@ forEachEngine(engine => {
 
   test('the database holds hashes of the tokens of a change of address', async t => {
     const services = await openServices(engine, t)
-    const tokens = await requestChange(services, await services.signIn(OLD))
+    const tokens = await requestChange(services, await services.signIn(OLD_ADDRESS))
     for (const token of [tokens.old, tokens.new]) assert.deepEqual(await tablesWith(services, token), [])
   })
 
@@ -174,9 +174,9 @@ forEachEngine(engine => {
       ]
       const tokens: string[] = []
       for (const person of people) {
-        const mailed = await requestChange(services, person, wantedAddress)
-        await services.emailChanges.confirm(person.user.id, mailed.old, caller())
-        tokens.push(mailed.new)
+        const mailedTokens = await requestChange(services, person, wantedAddress)
+        await services.emailChanges.confirm(person.user.id, mailedTokens.old, caller())
+        tokens.push(mailedTokens.new)
       }
       const link = await services.sendTo(wantedAddress)
       const { refused } = await race<unknown>(3, index =>
@@ -231,7 +231,7 @@ forEachEngine(engine => {
 
   test('a change to an address that has an account is answered like any other, and mails no link to it', async t => {
     const services = await openServices(engine, t)
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     const bob = await services.signIn('bob@example.com')
     const tokens = await requestChange(services, ada, 'bob@example.com')
     assert.deepEqual(Object.keys(tokens), ['old', 'new'])
@@ -246,18 +246,18 @@ forEachEngine(engine => {
 
   test('a change of address gives no second credit, and an earlier link to the old address creates no account', async t => {
     const services = await openServices(engine, t)
-    const ada = await services.signIn(OLD)
-    const earlierLink = await services.sendTo(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
+    const earlierLink = await services.sendTo(OLD_ADDRESS)
     const tokens = await requestChange(services, ada)
     await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
     await services.emailChanges.confirm(ada.user.id, tokens.new, caller())
     const verify = services.magicLinks.verify(
-      { token: earlierLink.token, email: address(OLD) },
+      { token: earlierLink.token, email: address(OLD_ADDRESS) },
       'api',
       caller(),
     )
     assert.equal(await refusedWith(verify), 'magic_link_used')
-    const newAccount = await services.signIn(OLD)
+    const newAccount = await services.signIn(OLD_ADDRESS)
     assert.notEqual(newAccount.user.id, ada.user.id)
     assert.equal((await services.accounts.get(newAccount.user.id)).balance, 0)
     // An address that the account has left may sign up again, without a second credit.
@@ -268,28 +268,28 @@ forEachEngine(engine => {
     )
     await services.emailChanges.confirm(ada.user.id, nextTokens.old, caller())
     await services.emailChanges.confirm(ada.user.id, nextTokens.new, caller())
-    const newOwner = await services.signIn(NEW)
+    const newOwner = await services.signIn(NEW_ADDRESS)
     assert.ok(newOwner.isNewUser)
     assert.equal((await services.accounts.get(newOwner.user.id)).balance, 0)
   })
 
   test('the old address is notified of the change, and no other row keeps it', async t => {
     const services = await openServices(engine, t)
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     const tokens = await requestChange(services, ada)
     await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
     await services.emailChanges.confirm(ada.user.id, tokens.new, caller())
-    const [mail] = await services.mailsTo(OLD, 'email_changed')
-    assert.equal(mail?.newEmail, NEW)
-    assert.deepEqual(await tablesWith(services, OLD), ['messages'])
+    const [mail] = await services.mailsTo(OLD_ADDRESS, 'email_changed')
+    assert.equal(mail?.newEmail, NEW_ADDRESS)
+    assert.deepEqual(await tablesWith(services, OLD_ADDRESS), ['messages'])
     await services.users.delete(ada.user.id)
-    assert.deepEqual(await tablesWith(services, OLD), [])
-    assert.deepEqual(await tablesWith(services, NEW), [])
+    assert.deepEqual(await tablesWith(services, OLD_ADDRESS), [])
+    assert.deepEqual(await tablesWith(services, NEW_ADDRESS), [])
   })
 
   test('an account may request five changes a day, and the new addresses get no more mail than by sign-ins', async t => {
     const services = await openServices(engine, t, { limits: [{ window: 'minute', limit: 3 }] })
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     const { limit } = ACCOUNT_MAIL_LIMITS[0]!
     const requestAs = (person: SignedIn, email: string) => refusedWith(requestChange(services, person, email))
     for (let n = 0; n < 3; n++) assert.equal(await requestAs(ada, 'victim@example.org'), 'none')
@@ -302,42 +302,42 @@ forEachEngine(engine => {
 
   test('where sign-up is limited to some domains, addresses change only to these', async t => {
     const services = await openServices(engine, t)
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     await services.policies.change({ signUp: 'domains', signUpDomains: ['example.com'] }, BY_COMMAND_LINE)
-    assert.equal(await refusedWith(requestChange(services, ada, NEW)), 'invalid_request')
+    assert.equal(await refusedWith(requestChange(services, ada, NEW_ADDRESS)), 'invalid_request')
     assert.equal(await refusedWith(requestChange(services, ada, 'ada2@example.com')), 'none')
   })
 
   test('an account is deleted seven days after its owner requested it, and works as before until then', async t => {
     const services = await openServices(engine, t)
     const { clock, deletions } = services
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     const { key } = await services.apiKeys.create(ada.user.id, NEW_KEY, caller())
-    const requested = await deletions.request(ada.user.id, caller())
-    assert.equal(requested.deletesAt, clock.now() + DELETION_WAIT)
-    const [mail] = await services.mailsTo(OLD, 'account_deletion_requested')
-    assert.equal(mail?.deletesAt, requested.deletesAt)
+    const requestedDeletion = await deletions.request(ada.user.id, caller())
+    assert.equal(requestedDeletion.deletesAt, clock.now() + DELETION_WAIT)
+    const [mail] = await services.mailsTo(OLD_ADDRESS, 'account_deletion_requested')
+    assert.equal(mail?.deletesAt, requestedDeletion.deletesAt)
     clock.advance(60_000)
     assert.equal(
       (await deletions.request(ada.user.id, caller())).deletesAt,
-      requested.deletesAt,
+      requestedDeletion.deletesAt,
       'the time does not move',
     )
-    assert.equal((await services.mailsTo(OLD, 'account_deletion_requested')).length, 1)
+    assert.equal((await services.mailsTo(OLD_ADDRESS, 'account_deletion_requested')).length, 1)
 
-    clock.set(requested.deletesAt! - 1)
+    clock.set(requestedDeletion.deletesAt! - 1)
     assert.equal(await deletions.deleteDue(), 0)
     assert.equal(await refusedWith(services.agentTokens.exchange(key, undefined, caller())), 'none')
     clock.advance(1)
     assert.equal(await deletions.deleteDue(), 1)
     assert.equal((await services.users.get(ada.user.id))?.status, 'deleted')
-    assert.deepEqual(await tablesWith(services, OLD), [])
+    assert.deepEqual(await tablesWith(services, OLD_ADDRESS), [])
     assert.equal(
       await refusedWith(services.agentTokens.exchange(key, undefined, caller())),
       'api_key_revoked',
     )
     assert.equal(await deletions.deleteDue(), 0)
-    const newAccount = await services.signIn(OLD)
+    const newAccount = await services.signIn(OLD_ADDRESS)
     assert.ok(newAccount.isNewUser)
     assert.equal((await services.accounts.get(newAccount.user.id)).balance, 0)
   })
@@ -348,7 +348,7 @@ forEachEngine(engine => {
       on: { node: await services.opened.reopen(), of: services.opened },
     })
     const { clock, deletions } = services
-    const ada = await services.signIn(OLD)
+    const ada = await services.signIn(OLD_ADDRESS)
     await deletions.request(ada.user.id, caller())
     clock.advance(1)
     assert.equal((await deletions.cancel(ada.user.id, caller())).deletesAt, null)
@@ -374,7 +374,7 @@ forEachEngine(engine => {
   test('the last administrator cannot request deletion, nor be deleted when the time has come', async t => {
     const services = await openServices(engine, t)
     const { clock, deletions } = services
-    const [ada, bob] = [await services.signIn(OLD), await services.signIn('bob@example.com')]
+    const [ada, bob] = [await services.signIn(OLD_ADDRESS), await services.signIn('bob@example.com')]
     await services.users.setRole(ada.user.id, 'admin')
     assert.equal(await refusedWith(deletions.request(ada.user.id, caller())), 'last_administrator')
     await services.users.setRole(bob.user.id, 'admin')
@@ -427,7 +427,7 @@ forEachEngine(engine => {
   test('a restore with the journal keeps requested and cancelled deletions, and without it the delay begins again for everybody', async t => {
     const services = await openServices(engine, t)
     const { clock } = services
-    const { user } = await services.signIn(OLD)
+    const { user } = await services.signIn(OLD_ADDRESS)
     const store = createBackupStore(services.opened.storage.engine)
     const entry = { type: 'user', at: clock.now(), id: user.id, status: 'active' } as const
     const deletesAtAfter = async (deletes_at: number | null | undefined) => {

@@ -29,10 +29,10 @@ async function openWithAdministrators(engine: EngineName, t: TestContext, adminE
 
 forEachEngine(engine => {
   test('a listed address is an administrator from its next sign-in on, and no other is', async t => {
-    const withoutList = await openServices(engine, t)
-    const earlySignIn = await withoutList.signIn(ADA)
+    const servicesWithoutList = await openServices(engine, t)
+    const earlySignIn = await servicesWithoutList.signIn(ADA)
     assert.equal(earlySignIn.user.role, 'user')
-    const services = await restart(engine, t, withoutList, { adminEmails: [ADA] })
+    const services = await restart(engine, t, servicesWithoutList, { adminEmails: [ADA] })
     assert.equal((await services.users.get(earlySignIn.user.id))!.role, 'user', 'not before the sign-in')
     const { user, session } = await services.signIn('Ada@Example.com')
     assert.equal(user.role, 'admin')
@@ -48,12 +48,16 @@ forEachEngine(engine => {
     assert.deepEqual([user.role, bob.user.role], ['admin', 'admin'])
     await firstStart.users.setRole(user.id, 'support')
     assert.equal((await firstStart.signIn(ADA)).user.role, 'support')
-    const sameList = await restart(engine, t, firstStart, { adminEmails: [ADA, BOB] })
-    assert.equal((await sameList.signIn(ADA)).user.role, 'support', 'also after a restart')
-    const withoutAda = await restart(engine, t, firstStart, { adminEmails: [BOB] })
-    assert.equal((await withoutAda.users.get(user.id))!.role, 'support', 'which the list did not give')
-    const withAdaAgain = await restart(engine, t, firstStart, { adminEmails: [ADA, BOB] })
-    assert.equal((await withAdaAgain.signIn(ADA)).user.role, 'admin')
+    const servicesWithSameList = await restart(engine, t, firstStart, { adminEmails: [ADA, BOB] })
+    assert.equal((await servicesWithSameList.signIn(ADA)).user.role, 'support', 'also after a restart')
+    const servicesWithoutAda = await restart(engine, t, firstStart, { adminEmails: [BOB] })
+    assert.equal(
+      (await servicesWithoutAda.users.get(user.id))!.role,
+      'support',
+      'which the list did not give',
+    )
+    const servicesWithAdaAgain = await restart(engine, t, firstStart, { adminEmails: [ADA, BOB] })
+    assert.equal((await servicesWithAdaAgain.signIn(ADA)).user.role, 'admin')
   })
 
   test('a role that is set before the first sign-in of a listed address wins too', async t => {
@@ -117,9 +121,12 @@ forEachEngine(engine => {
       const nodeB = await openServices(engine, t, { on: { node, of: nodeA.opened } })
       const [ada, bob] = [await nodeA.signIn(ADA), await nodeA.signIn(BOB)]
       for (const { user } of [ada, bob]) await nodeA.users.setRole(user.id, 'admin')
-      const remove = ({ users }: typeof nodeA, id: string) =>
+      const removeAdministrator = ({ users }: typeof nodeA, id: string) =>
         removal === 'setRole' ? users.setRole(id, 'user') : users[removal](id, BY_COMMAND_LINE)
-      const calls = [() => remove(nodeA, bob.user.id), () => remove(nodeB, ada.user.id)]
+      const calls = [
+        () => removeAdministrator(nodeA, bob.user.id),
+        () => removeAdministrator(nodeB, ada.user.id),
+      ]
       const { won, refused } = await race(20, index => calls[index % 2]!())
       assert.ok(won.length >= 1, removal)
       assert.ok(refused.includes('last_administrator'), removal)

@@ -79,14 +79,14 @@ forEachEngine(engine => {
     const audience = 'https://shop.example.com'
     await createApps(services).register({ id: 'shop', name: 'Shop', audience, verifyUrl: null })
     const { userId, key } = await withKey(services, { scopes: ['agent:connect', 'own:a', 'own:b'] })
-    const unrestricted = await services.apiKeys.create(
+    const unrestrictedKey = await services.apiKeys.create(
       userId,
       { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] },
       caller(),
     )
     const exchangeFor = (scopes: string[], to: string | undefined, from = key) =>
       services.agentTokens.exchange(from, to, caller(), { scopes })
-    for (const from of [key, unrestricted.key]) {
+    for (const from of [key, unrestrictedKey.key]) {
       const { token, scopes } = await exchangeFor(['own:b', 'agent:connect'], undefined, from)
       assert.equal(decodeJwt(token).scope, 'own:b agent:connect')
       assert.deepEqual(scopes, ['own:b', 'agent:connect'])

@@ -26,17 +26,17 @@ const FIRST_PAGE = { limit: 50, after: null }
 
 async function withOwner(services: Services, email = 'ada@example.com') {
   const { user } = await services.signIn(email)
-  const make = (change: Partial<NewApiKey> = {}) =>
+  const makeKey = (change: Partial<NewApiKey> = {}) =>
     services.apiKeys.create(user.id, { ...NEW_KEY, ...change }, caller())
-  return { userId: user.id, make }
+  return { userId: user.id, makeKey }
 }
 
 /** Resolves with the next event of this type. */
 function nextEvent(services: Services, type: Event['type']): Promise<Event> {
   return new Promise(resolve => {
-    const stop = services.storage.events.subscribe(event => {
+    const unsubscribe = services.storage.events.subscribe(event => {
       if (event.type !== type) return
-      stop()
+      unsubscribe()
       resolve(event)
     })
   })
@@ -50,29 +50,29 @@ forEachEngine(engine => {
   test('network changes are limited per credential, and a change to the same networks is not recorded', async t => {
     const services = await openServices(engine, t)
     const { apiKeys, store, clock } = services
-    const { userId, make } = await withOwner(services)
-    const { apiKey } = await make({ allowedNetworks: ['10.0.0.0/8'] })
-    const change = (allowedNetworks: string[], by: 'person' | 'key' = 'person') =>
+    const { userId, makeKey } = await withOwner(services)
+    const { apiKey } = await makeKey({ allowedNetworks: ['10.0.0.0/8'] })
+    const changeNetworks = (allowedNetworks: string[], by: 'person' | 'key' = 'person') =>
       apiKeys.update(userId, apiKey.id, { allowedNetworks }, by)
     const endings = async () => (await store.endings.since(0, null, 1000)).length
     const endingsBefore = await endings()
-    for (let n = 0; n < 200; n++) await change(['10.0.0.0/8'])
+    for (let n = 0; n < 200; n++) await changeNetworks(['10.0.0.0/8'])
     assert.equal(await endings(), endingsBefore)
     const perMinute = CHANGE_LIMITS.find(({ window }) => window === 'minute')!.limit
-    for (let n = 0; n < perMinute; n++) await change([`10.0.0.${n}/32`])
+    for (let n = 0; n < perMinute; n++) await changeNetworks([`10.0.0.${n}/32`])
     assert.equal(await endings(), endingsBefore + perMinute)
-    assert.equal(await refusedWith(change(['10.1.0.0/16'])), 'rate_limited')
+    assert.equal(await refusedWith(changeNetworks(['10.1.0.0/16'])), 'rate_limited')
     assert.equal((await apiKeys.update(userId, apiKey.id, { name: 'Laptop' }, 'person')).name, 'Laptop')
-    assert.equal(await refusedWith(change(['10.1.0.0/16'], 'key')), 'session_required')
+    assert.equal(await refusedWith(changeNetworks(['10.1.0.0/16'], 'key')), 'session_required')
     clock.advance(MINUTE)
-    for (let n = 0; n <= perMinute; n++) await change(['10.1.0.0/16'], 'key').catch(() => {})
-    assert.deepEqual((await change(['10.1.0.0/16'])).allowedNetworks, ['10.1.0.0/16'])
+    for (let n = 0; n <= perMinute; n++) await changeNetworks(['10.1.0.0/16'], 'key').catch(() => {})
+    assert.deepEqual((await changeNetworks(['10.1.0.0/16'])).allowedNetworks, ['10.1.0.0/16'])
   })
 
   test('a key is svc_ and 32 characters, and only its hash and first 12 characters are stored', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const { key, apiKey } = await make()
+    const { userId, makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey()
     assert.match(key, /^svc_[0-9A-Za-z]{32}$/)
     assert.equal(apiKey.keyPrefix, key.slice(0, 12))
     const storedKey = await services.apiKeys.get(userId, apiKey.id)
@@ -83,47 +83,47 @@ forEachEngine(engine => {
 
   test('a key is stored with the fields of its creation', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const wanted = {
+    const { userId, makeKey } = await withOwner(services)
+    const wantedFields = {
       name: 'Büro 🔑',
       scopes: toScopes(['agent:connect', 'own:thing']),
       expiresAt: services.clock.now() + DAY,
       appId: 'hub',
       allowedNetworks: ['10.0.0.0/8', '2001:db8::/32'],
     }
-    const { apiKey } = await make(wanted)
+    const { apiKey } = await makeKey(wantedFields)
     const { name, scopes, expiresAt, appId, allowedNetworks } = await services.apiKeys.get(userId, apiKey.id)
-    assert.deepEqual({ name, scopes, expiresAt, appId, allowedNetworks }, wanted)
+    assert.deepEqual({ name, scopes, expiresAt, appId, allowedNetworks }, wantedFields)
   })
 
   test('an app id needs no registration, and an expiry must be in the future', async t => {
     const services = await openServices(engine, t)
-    const { make } = await withOwner(services)
-    assert.equal((await make({ appId: 'my-tool' })).apiKey.appId, 'my-tool')
-    assert.equal(await refusedWith(make({ expiresAt: services.clock.now() })), 'invalid_request')
-    await make({ expiresAt: services.clock.now() + 1 })
+    const { makeKey } = await withOwner(services)
+    assert.equal((await makeKey({ appId: 'my-tool' })).apiKey.appId, 'my-tool')
+    assert.equal(await refusedWith(makeKey({ expiresAt: services.clock.now() })), 'invalid_request')
+    await makeKey({ expiresAt: services.clock.now() + 1 })
   })
 
   test('KEY-29: of twenty concurrent creations for the last free place one succeeds, and inactive keys take no place', async t => {
     const services = await openServices(engine, t, { maxActiveKeys: 3 })
-    const { userId, make } = await withOwner(services)
-    const firstKey = await make()
-    await make({ expiresAt: services.clock.now() + SECOND })
-    const { won, refused } = await race(20, () => make())
+    const { userId, makeKey } = await withOwner(services)
+    const firstKey = await makeKey()
+    await makeKey({ expiresAt: services.clock.now() + SECOND })
+    const { won, refused } = await race(20, () => makeKey())
     assert.equal(won.length, 1)
     assert.deepEqual([...new Set(refused)], ['key_limit_reached'])
     await services.apiKeys.revoke(userId, firstKey.apiKey.id, caller())
     services.clock.advance(SECOND)
-    await make()
-    await make()
-    assert.equal(await refusedWith(make()), 'key_limit_reached')
+    await makeKey()
+    await makeKey()
+    assert.equal(await refusedWith(makeKey()), 'key_limit_reached')
   })
 
   test('of twenty concurrent creations with one id one succeeds, and only its key works', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
+    const { userId, makeKey } = await withOwner(services)
     const id = newId(services.clock.now())
-    const { won, refused } = await race(20, () => make({ id }))
+    const { won, refused } = await race(20, () => makeKey({ id }))
     assert.equal(won.length, 1)
     assert.deepEqual([...new Set(refused)], ['idempotency_conflict'])
     assert.equal((await services.apiKeys.authenticate(won[0]!.key, caller())).id, id)
@@ -150,12 +150,12 @@ forEachEngine(engine => {
 
   test('keys are listed newest first, in pages, by status, and only to their owner', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
+    const { userId, makeKey } = await withOwner(services)
     const otherOwner = await withOwner(services, 'bob@example.com')
-    await otherOwner.make()
+    await otherOwner.makeKey()
     const ids: string[] = []
     for (let index = 0; index < 5; index++) {
-      ids.unshift((await make(index === 0 ? { expiresAt: services.clock.now() + MINUTE } : {})).apiKey.id)
+      ids.unshift((await makeKey(index === 0 ? { expiresAt: services.clock.now() + MINUTE } : {})).apiKey.id)
       services.clock.advance(1)
     }
     await services.apiKeys.revoke(userId, ids[0]!, caller())
@@ -179,7 +179,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const ada = await withOwner(services)
     const bob = await withOwner(services, 'bob@example.com')
-    const { key, apiKey } = await ada.make()
+    const { key, apiKey } = await ada.makeKey()
     for (const id of [apiKey.id, newId(services.clock.now())]) {
       assert.equal(await refusedWith(services.apiKeys.get(bob.userId, id)), 'not_found')
       assert.equal(
@@ -194,10 +194,10 @@ forEachEngine(engine => {
 
   test('changed networks take effect at once, and an event is published', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const { key, apiKey } = await make()
+    const { userId, makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey()
     const event = nextEvent(services, 'api_key.changed')
-    const changed = await services.apiKeys.update(
+    const changedKey = await services.apiKeys.update(
       userId,
       apiKey.id,
       {
@@ -206,7 +206,7 @@ forEachEngine(engine => {
       },
       'person',
     )
-    assert.deepEqual([changed.name, changed.allowedNetworks], ['Laptop', ['10.0.0.0/8']])
+    assert.deepEqual([changedKey.name, changedKey.allowedNetworks], ['Laptop', ['10.0.0.0/8']])
     assert.deepEqual(await event, { type: 'api_key.changed', keyId: apiKey.id, userId })
     assert.equal(
       await refusedWith(services.apiKeys.authenticate(key, caller('192.0.2.1'))),
@@ -217,8 +217,8 @@ forEachEngine(engine => {
 
   test('revoking a key is permanent and idempotent: row, event and refusal', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const { key, apiKey } = await make()
+    const { userId, makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey()
     const event = nextEvent(services, 'api_key.changed')
     const revokedKey = await services.apiKeys.revoke(userId, apiKey.id, caller())
     assert.deepEqual(await event, { type: 'api_key.changed', keyId: apiKey.id, userId })
@@ -233,8 +233,8 @@ forEachEngine(engine => {
 
   test('the operator may revoke any key, and an unknown one is not found', async t => {
     const services = await openServices(engine, t)
-    const { make } = await withOwner(services)
-    const { key, apiKey } = await make()
+    const { makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey()
     const revokedKey = await services.apiKeys.revokeById(apiKey.id)
     assert.equal((await services.apiKeys.revokeById(apiKey.id)).revokedAt, revokedKey.revokedAt)
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
@@ -243,8 +243,8 @@ forEachEngine(engine => {
 
   test('a key can be revoked by presenting it, and its owner is mailed once', async t => {
     const services = await openServices(engine, t)
-    const { make } = await withOwner(services)
-    const { key, apiKey } = await make({ name: 'Laptop' })
+    const { makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey({ name: 'Laptop' })
     assert.equal(await services.apiKeys.revokeByPossession(`${key}x`, caller()), false)
     assert.equal(await services.apiKeys.revokeByPossession(`svc_${'0'.repeat(32)}`, caller()), false)
     await race(5, () => services.apiKeys.revokeByPossession(key, caller()))
@@ -256,9 +256,9 @@ forEachEngine(engine => {
 
   test('KEY-10: a key works to the last millisecond before its expiry', async t => {
     const services = await openServices(engine, t)
-    const { make } = await withOwner(services)
+    const { makeKey } = await withOwner(services)
     const expiresAt = services.clock.now() + 3 * SECOND
-    const { key } = await make({ expiresAt })
+    const { key } = await makeKey({ expiresAt })
     services.clock.set(expiresAt - 1)
     assert.ok(await services.apiKeys.authenticate(key, caller()))
     services.clock.set(expiresAt)
@@ -267,8 +267,8 @@ forEachEngine(engine => {
 
   test('of several reasons for a refusal the first applies: revoked, expired, suspended, network', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const { key, apiKey } = await make({
+    const { userId, makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey({
       expiresAt: services.clock.now() + MINUTE,
       allowedNetworks: ['10.0.0.0/8'],
     })
@@ -284,8 +284,8 @@ forEachEngine(engine => {
 
   test('activating an account makes its keys work again; deleting it revokes them', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const { key, apiKey } = await make()
+    const { userId, makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey()
     await services.users.suspend(userId)
     const refusal = async () => {
       const foundKey = (await services.apiKeys.findMany([apiKey.id])).get(apiKey.id)
@@ -297,13 +297,13 @@ forEachEngine(engine => {
     await services.users.delete(userId)
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
     assert.equal(await refusal(), 'api_key_revoked')
-    assert.equal(await refusedWith(make()), 'account_suspended')
+    assert.equal(await refusedWith(makeKey()), 'account_suspended')
   })
 
   test('KEY-19: a malformed key is refused like an unknown one', async t => {
     const services = await openServices(engine, t)
-    const { make } = await withOwner(services)
-    const { key } = await make()
+    const { makeKey } = await withOwner(services)
+    const { key } = await makeKey()
     const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a')
     const similarTexts = [
       `${key}\n`,
@@ -336,26 +336,26 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const ada = await withOwner(services)
     const bob = await withOwner(services, 'bob@example.com')
-    const original = await ada.make()
+    const originalKey = await ada.makeKey()
     const hash = (key: string) => createHash('sha256').update(key).digest('base64url')
-    const twin = original.key.slice(0, 12) + 'z'.repeat(24)
-    const { keyPrefix } = original.apiKey
+    const keyWithSamePrefix = originalKey.key.slice(0, 12) + 'z'.repeat(24)
+    const { keyPrefix } = originalKey.apiKey
     const id = newId(services.clock.now())
     await services.store.apiKeys.insert({
-      ...original.apiKey,
+      ...originalKey.apiKey,
       id,
       userId: bob.userId,
-      keyHash: hash(twin),
+      keyHash: hash(keyWithSamePrefix),
       keyPrefix,
     })
-    assert.equal((await services.apiKeys.authenticate(original.key, caller())).userId, ada.userId)
-    assert.equal((await services.apiKeys.authenticate(twin, caller())).userId, bob.userId)
+    assert.equal((await services.apiKeys.authenticate(originalKey.key, caller())).userId, ada.userId)
+    assert.equal((await services.apiKeys.authenticate(keyWithSamePrefix, caller())).userId, bob.userId)
   })
 
   test('a use is visible at once on its own node, and on others after the flush; it only moves forward', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const { key, apiKey } = await make()
+    const { userId, makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey()
     services.clock.advance(MINUTE)
     await services.apiKeys.authenticate(key, caller())
     const usedAt = services.clock.now()
@@ -373,8 +373,8 @@ forEachEngine(engine => {
 
   test('a refused key records no use', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const { key, apiKey } = await make({ scopes: ['own:thing'], allowedNetworks: ['192.0.2.0/24'] })
+    const { userId, makeKey } = await withOwner(services)
+    const { key, apiKey } = await makeKey({ scopes: ['own:thing'], allowedNetworks: ['192.0.2.0/24'] })
     await refusedWith(services.apiKeys.authenticate(key, caller('10.0.0.1')))
     await refusedWith(services.agentTokens.exchange(key, undefined, caller()))
     assert.equal((await services.apiKeys.get(userId, apiKey.id)).lastUsedAt, null)
@@ -382,8 +382,8 @@ forEachEngine(engine => {
 
   test('a use that could not be stored stays buffered and visible, and is retried', async t => {
     const services = await openServices(engine, t)
-    const { make } = await withOwner(services)
-    const { apiKey } = await make()
+    const { makeKey } = await withOwner(services)
+    const { apiKey } = await makeKey()
     const node = await createStorage(services.opened.config, services.log)
     const deps = { storage: node, clock: services.clock, outbox: services.outbox }
     const lastUsed = createLastUsed({
@@ -399,14 +399,14 @@ forEachEngine(engine => {
 
   test('a use recorded during a flush is stored by the next flush', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const { apiKey } = await make()
+    const { userId, makeKey } = await withOwner(services)
+    const { apiKey } = await makeKey()
     const gate = Promise.withResolvers<void>()
-    const reached = Promise.withResolvers<void>()
+    const flushReached = Promise.withResolvers<void>()
     const waitingNotices: LastUsedNotices = {
       noteNetworks: async () => {},
       async notifyOfReuse() {
-        reached.resolve()
+        flushReached.resolve()
         await gate.promise
       },
     }
@@ -418,12 +418,12 @@ forEachEngine(engine => {
     const storedLastUse = async () => (await services.store.apiKeys.findOwned(userId, apiKey.id))!.lastUsedAt
     lastUsed.note(apiKey.id, caller())
     const firstUseAt = services.clock.now()
-    const flushed = lastUsed.flush()
-    await reached.promise
+    const flush = lastUsed.flush()
+    await flushReached.promise
     services.clock.advance(SECOND)
     lastUsed.note(apiKey.id, caller())
     gate.resolve()
-    await flushed
+    await flush
     assert.equal(await storedLastUse(), firstUseAt)
     assert.equal(
       lastUsed.withLastUse(apiKey).lastUsedAt,
@@ -436,21 +436,21 @@ forEachEngine(engine => {
 
   test('a rotated key passes on name, scopes, app, networks and expiry, and works during the overlap', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
-    const wanted = {
+    const { userId, makeKey } = await withOwner(services)
+    const wantedFields = {
       name: 'Laptop',
       scopes: toScopes(['agent:connect']),
       expiresAt: services.clock.now() + 10 * DAY,
       appId: 'hub',
       allowedNetworks: ['192.0.2.0/24'],
     }
-    const oldKey = await make(wanted)
+    const oldKey = await makeKey(wantedFields)
     services.clock.advance(DAY)
     const event = nextEvent(services, 'api_key.changed')
     const successor = await services.apiKeys.rotate(userId, oldKey.apiKey.id, 3600, caller())
     assert.equal((await event).type, 'api_key.changed')
     const { name, scopes, appId, allowedNetworks, expiresAt } = successor.apiKey
-    assert.deepEqual({ name, scopes, appId, allowedNetworks, expiresAt }, wanted)
+    assert.deepEqual({ name, scopes, appId, allowedNetworks, expiresAt }, wantedFields)
     const replacedKey = await services.apiKeys.get(userId, oldKey.apiKey.id)
     assert.equal(replacedKey.replacedBy, successor.apiKey.id)
     assert.equal(replacedKey.expiresAt, services.clock.now() + 3600 * SECOND)
@@ -467,12 +467,12 @@ forEachEngine(engine => {
 
   test('an overlap never extends the old key, and a rotation without overlap revokes it', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
+    const { userId, makeKey } = await withOwner(services)
     const expiresAt = services.clock.now() + MINUTE
-    const shortLivedKey = await make({ expiresAt })
+    const shortLivedKey = await makeKey({ expiresAt })
     await services.apiKeys.rotate(userId, shortLivedKey.apiKey.id, 86_400, caller())
     assert.equal((await services.apiKeys.get(userId, shortLivedKey.apiKey.id)).expiresAt, expiresAt)
-    const { key, apiKey } = await make()
+    const { key, apiKey } = await makeKey()
     const successor = await services.apiKeys.rotate(userId, apiKey.id, 0, caller())
     assert.equal(successor.apiKey.expiresAt, null)
     assert.equal(statusOf(await services.apiKeys.get(userId, apiKey.id), services.clock.now()), 'revoked')
@@ -481,17 +481,17 @@ forEachEngine(engine => {
 
   test('at the key limit one rotation with overlap succeeds, and every rotation without overlap', async t => {
     const services = await openServices(engine, t, { maxActiveKeys: 3 })
-    const { userId, make } = await withOwner(services)
+    const { userId, makeKey } = await withOwner(services)
     const rotate = (id: string, overlap = 60) => services.apiKeys.rotate(userId, id, overlap, caller())
-    const [first, second, third] = [await make(), await make(), await make()]
+    const [first, second, third] = [await makeKey(), await makeKey(), await makeKey()]
     const { won, refused } = await race(12, index => rotate([first, second, third][index % 3]!.apiKey.id))
     assert.equal(won.length, 1)
     for (const code of refused) assert.match(code, /^(key_limit_reached|api_key_replaced)$/)
     const keys = [first, second, third, won[0]!]
-    const usable = await Promise.allSettled(
+    const exchangeResults = await Promise.allSettled(
       keys.map(({ key }) => services.agentTokens.exchange(key, undefined, caller())),
     )
-    assert.equal(usable.filter(({ status }) => status === 'fulfilled').length, 4)
+    assert.equal(exchangeResults.filter(({ status }) => status === 'fulfilled').length, 4)
     // At the limit, a rotation succeeds only without overlap, so four keys are active until the first overlap ends.
     const unreplacedKeys = async () => {
       const { rows } = await services.apiKeys.list(userId, 'active', FIRST_PAGE)
@@ -502,9 +502,9 @@ forEachEngine(engine => {
       await rotate(id, 0)
     }
     assert.equal((await services.apiKeys.list(userId, 'active', FIRST_PAGE)).rows.length, 4)
-    assert.equal(await refusedWith(make()), 'key_limit_reached')
+    assert.equal(await refusedWith(makeKey()), 'key_limit_reached')
     services.clock.advance(MINUTE)
-    assert.equal(await refusedWith(make()), 'key_limit_reached', 'three active keys are the limit')
+    assert.equal(await refusedWith(makeKey()), 'key_limit_reached', 'three active keys are the limit')
     await rotate((await unreplacedKeys())[0]!)
   })
 
@@ -516,10 +516,10 @@ forEachEngine(engine => {
     const services = await openServices(engine, t, { keyCreationLimits })
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, { keyCreationLimits, on: { node, of: services.opened } })
-    const { userId, make } = await withOwner(services)
-    const { apiKey } = await make()
+    const { userId, makeKey } = await withOwner(services)
+    const { apiKey } = await makeKey()
     const calls = [
-      () => make(),
+      () => makeKey(),
       () => otherNode.apiKeys.create(userId, NEW_KEY, caller()),
       () => services.apiKeys.rotate(userId, apiKey.id, 60, caller()),
     ]
@@ -530,17 +530,17 @@ forEachEngine(engine => {
     assert.equal((await listAll()).length, 6)
     // A revocation makes no room for another key, since the limit counts creations.
     for (const { id } of await listAll()) await services.apiKeys.revoke(userId, id, caller())
-    const newest = Math.max(...(await listAll()).map(({ createdAt }) => createdAt))
-    assert.equal(await refusedWith(make()), 'rate_limited')
-    services.clock.set(newest + HOUR)
-    await make()
-    await make()
-    await make().then(
+    const newestCreation = Math.max(...(await listAll()).map(({ createdAt }) => createdAt))
+    assert.equal(await refusedWith(makeKey()), 'rate_limited')
+    services.clock.set(newestCreation + HOUR)
+    await makeKey()
+    await makeKey()
+    await makeKey().then(
       () => assert.fail('a ninth key of the day was made'),
       error => assert.deepEqual([error.extras.window, error.extras.retryAfter], ['day', 23 * 3600]),
     )
     const bob = await withOwner(services, 'bob@example.com')
-    await bob.make()
+    await bob.makeKey()
   })
 
   test('a creation above the limit is refused without waiting for the owner’s row lock', async t => {
@@ -548,19 +548,19 @@ forEachEngine(engine => {
       maxActiveKeys: 2,
       keyCreationLimits: [{ window: 'hour', limit: 3 }],
     })
-    const { userId, make } = await withOwner(services)
-    const firstKey = await make()
-    const secondKey = await make()
+    const { userId, makeKey } = await withOwner(services)
+    const firstKey = await makeKey()
+    const secondKey = await makeKey()
     await services.storage.transaction(async tx => {
       await tx.users.lock(userId)
-      assert.equal(await refusedWith(make()), 'key_limit_reached')
+      assert.equal(await refusedWith(makeKey()), 'key_limit_reached')
     })
     const successor = await services.apiKeys.rotate(userId, firstKey.apiKey.id, 60, caller())
     for (const { apiKey } of [secondKey, successor])
       await services.apiKeys.revoke(userId, apiKey.id, caller())
     await services.storage.transaction(async tx => {
       await tx.users.lock(userId)
-      assert.equal(await refusedWith(make()), 'rate_limited')
+      assert.equal(await refusedWith(makeKey()), 'rate_limited')
       const secondRotation = services.apiKeys.rotate(userId, firstKey.apiKey.id, 0, caller())
       assert.equal(await refusedWith(secondRotation), 'api_key_replaced')
     })
@@ -568,13 +568,13 @@ forEachEngine(engine => {
 
   test('an inactive or replaced key cannot be rotated, and of twenty concurrent rotations one succeeds', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
+    const { userId, makeKey } = await withOwner(services)
     const rotate = (id: string) => services.apiKeys.rotate(userId, id, 60, caller())
-    const revokedKey = await make()
+    const revokedKey = await makeKey()
     await services.apiKeys.revoke(userId, revokedKey.apiKey.id, caller())
     assert.equal(await refusedWith(rotate(revokedKey.apiKey.id)), 'api_key_inactive')
-    const expiringKey = await make({ expiresAt: services.clock.now() + SECOND })
-    const { apiKey } = await make()
+    const expiringKey = await makeKey({ expiresAt: services.clock.now() + SECOND })
+    const { apiKey } = await makeKey()
     services.clock.advance(SECOND)
     assert.equal(await refusedWith(rotate(expiringKey.apiKey.id)), 'api_key_inactive')
     const { won, refused } = await race(20, () => rotate(apiKey.id))
@@ -586,11 +586,11 @@ forEachEngine(engine => {
 
   test('KEY-08: no node accepts a key after its revocation was answered', async t => {
     const services = await openServices(engine, t)
-    const { userId, make } = await withOwner(services)
+    const { userId, makeKey } = await withOwner(services)
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     for (let round = 0; round < 20; round++) {
-      const { key, apiKey } = await make()
+      const { key, apiKey } = await makeKey()
       await otherNode.apiKeys.authenticate(key, caller())
       await services.apiKeys.revoke(userId, apiKey.id, caller())
       const { won } = await race(4, index =>

@@ -11,8 +11,8 @@ const API_GRANT: AppGrant = { scopes: ['openid', 'account:read'], audience: null
 
 async function openApp(services: Services, grant: AppGrant, appId = 'shop') {
   const { user } = await services.signIn('ada@example.com')
-  const prepared = services.sessions.prepareForApp(appId, grant, services.clock.now() - 5000, caller())
-  const session = await services.storage.transaction(tx => services.sessions.open(tx, user, prepared))
+  const preparedSession = services.sessions.prepareForApp(appId, grant, services.clock.now() - 5000, caller())
+  const session = await services.storage.transaction(tx => services.sessions.open(tx, user, preparedSession))
   return { user, session, tokens: await services.sessions.appTokens(user, session) }
 }
 
@@ -59,20 +59,23 @@ forEachEngine(engine => {
     const sessionOfApp = listed.data.find(({ id }: { id: string }) => id === session.id)
     assert.deepEqual([sessionOfApp.app_id, sessionOfApp.current], ['shop', false])
     assert.equal((await server.get('/v1/me', { token })).body.user.id, user.id)
-    const withoutScope = await server.get('/v1/api-keys', { token })
-    assert.deepEqual([withoutScope.status, withoutScope.body.code], [403, 'insufficient_scope'])
-    assert.match(withoutScope.headers.get('www-authenticate')!, /insufficient_scope.*scope="keys:read"/)
+    const refusalWithoutScope = await server.get('/v1/api-keys', { token })
+    assert.deepEqual([refusalWithoutScope.status, refusalWithoutScope.body.code], [403, 'insufficient_scope'])
+    assert.match(
+      refusalWithoutScope.headers.get('www-authenticate')!,
+      /insufficient_scope.*scope="keys:read"/,
+    )
     assert.equal((await server.get('/v1/sessions', { token })).body.code, 'insufficient_scope')
     assert.equal((await server.post('/v1/api-keys', {}, { token })).body.code, 'session_required')
-    const grant = await server.call('PUT', '/v1/me/charge-authorizations/shop', { token, body: {} })
-    assert.equal(grant.body.code, 'insufficient_scope')
+    const grantRefusal = await server.call('PUT', '/v1/me/charge-authorizations/shop', { token, body: {} })
+    assert.equal(grantRefusal.body.code, 'insufficient_scope')
     for (const scopes of [[], ['account:read']]) {
-      const forOtherAudience = await openApp(services, { scopes, audience: AUDIENCE })
-      const refusal = await server.get('/v1/me', { token: forOtherAudience.tokens.accessToken })
+      const sessionForOtherAudience = await openApp(services, { scopes, audience: AUDIENCE })
+      const refusal = await server.get('/v1/me', { token: sessionForOtherAudience.tokens.accessToken })
       assert.deepEqual([refusal.status, refusal.body.code], [401, 'invalid_token'])
     }
-    const withNoScopes = await openApp(services, { scopes: [], audience: null })
-    const answer = await server.get('/v1/me', { token: withNoScopes.tokens.accessToken })
+    const sessionWithNoScopes = await openApp(services, { scopes: [], audience: null })
+    const answer = await server.get('/v1/me', { token: sessionWithNoScopes.tokens.accessToken })
     assert.equal(answer.body.code, 'insufficient_scope', 'no scopes do not mean all rights')
   })
 
@@ -94,19 +97,19 @@ forEachEngine(engine => {
     assert.equal(await refusalOf(endedSession.tokens.accessToken), 'none')
     await services.sessions.end(endedSession.user.id, endedSession.session.id, caller())
     assert.equal(await refusalOf(endedSession.tokens.accessToken), 'invalid_token')
-    const ofRemovedApp = await openApp(services, API_GRANT)
+    const sessionOfRemovedApp = await openApp(services, API_GRANT)
     services.clock.advance(1)
     await services.apps.remove('shop')
     services.clock.advance(1)
     await services.apps.register({ id: 'shop', name: 'Shop' })
-    assert.equal(await refusalOf(ofRemovedApp.tokens.accessToken), 'invalid_token')
+    assert.equal(await refusalOf(sessionOfRemovedApp.tokens.accessToken), 'invalid_token')
     assert.equal(
-      await refusedWith(services.sessions.appTokens(ofRemovedApp.user, ofRemovedApp.session)),
+      await refusedWith(services.sessions.appTokens(sessionOfRemovedApp.user, sessionOfRemovedApp.session)),
       'invalid_refresh_token',
     )
-    const ofSuspendedPerson = await openApp(services, API_GRANT)
-    await services.users.suspend(ofSuspendedPerson.user.id)
-    assert.equal(await refusalOf(ofSuspendedPerson.tokens.accessToken), 'invalid_token')
+    const sessionOfSuspendedPerson = await openApp(services, API_GRANT)
+    await services.users.suspend(sessionOfSuspendedPerson.user.id)
+    assert.equal(await refusalOf(sessionOfSuspendedPerson.tokens.accessToken), 'invalid_token')
   })
 
   test('refresh tokens of an app rotate like all others, and only for that app', async t => {
@@ -123,12 +126,12 @@ forEachEngine(engine => {
     )
     assert.equal((await services.store.sessions.find(session.id))?.counter, 0)
 
-    const rotated = await refresh(tokens.refreshToken, 'shop', 'a-retry-key-0123456789')
-    const newTokens = await sessions.appTokens(rotated.user, rotated.session)
+    const firstRefresh = await refresh(tokens.refreshToken, 'shop', 'a-retry-key-0123456789')
+    const newTokens = await sessions.appTokens(firstRefresh.user, firstRefresh.session)
     assert.notEqual(newTokens.refreshToken, tokens.refreshToken)
-    const repeated = await refresh(tokens.refreshToken, 'shop', 'a-retry-key-0123456789')
+    const repeatedRefresh = await refresh(tokens.refreshToken, 'shop', 'a-retry-key-0123456789')
     assert.equal(
-      (await sessions.appTokens(repeated.user, repeated.session)).refreshToken,
+      (await sessions.appTokens(repeatedRefresh.user, repeatedRefresh.session)).refreshToken,
       newTokens.refreshToken,
     )
     assert.equal(await refusedWith(refresh(tokens.refreshToken, 'thief')), 'invalid_refresh_token')

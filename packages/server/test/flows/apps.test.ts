@@ -12,8 +12,8 @@ const SHOP: NewApp = { id: 'shop', name: 'Shop' }
 forEachEngine(engine => {
   test('four apps exist initially, two of them first-party', async t => {
     const apps = await createApps(await openTestStorage(engine, t)).list()
-    const named = apps.map(({ id, firstParty }) => `${id} ${firstParty}`).sort()
-    assert.deepEqual(named, ['console true', 'hub true', 'keyway-cli false', 'service-sdk false'])
+    const appNames = apps.map(({ id, firstParty }) => `${id} ${firstParty}`).sort()
+    assert.deepEqual(appNames, ['console true', 'hub true', 'keyway-cli false', 'service-sdk false'])
   })
 
   test('an app id and an audience belong to one app, also with concurrent registrations', async t => {
@@ -132,12 +132,12 @@ forEachEngine(engine => {
     await store.sessions.insert(aSession(id, { ...session, endedAt: now, endedBy: 'logout' }))
 
     const apps = createApps(testStorage)
-    const withoutAdoption = await apps.register(SHOP)
-    assert.deepEqual(withoutAdoption.older, { keys: 2, sessions: 1 })
-    assert.equal(withoutAdoption.app.coversFrom, now)
-    const adopted = await apps.register({ ...SHOP, id: 'shop2', adopt: true })
-    assert.deepEqual(adopted.older, { keys: 1, sessions: 0 })
-    assert.equal(adopted.app.coversFrom, 0)
+    const plainRegistration = await apps.register(SHOP)
+    assert.deepEqual(plainRegistration.older, { keys: 2, sessions: 1 })
+    assert.equal(plainRegistration.app.coversFrom, now)
+    const adoptedRegistration = await apps.register({ ...SHOP, id: 'shop2', adopt: true })
+    assert.deepEqual(adoptedRegistration.older, { keys: 1, sessions: 0 })
+    assert.equal(adoptedRegistration.app.coversFrom, 0)
     assert.deepEqual(
       (await store.apps.list()).map(app => [app.id, app.coversFrom]),
       [
@@ -187,8 +187,8 @@ forEachEngine(engine => {
     assert.deepEqual(await apps.change('shop', changes), { ...app, ...changes })
     assert.deepEqual(await apps.find('shop'), { ...app, ...changes })
     assert.equal((await apps.change('console', { name: 'Ours', redirectUris })).firstParty, true)
-    const cleared = await apps.change('shop', { audience: null, redirectUris: [], trusted: false })
-    assert.deepEqual([cleared.audience, cleared.redirectUris, cleared.tokenAlg], [null, [], 'RS256'])
+    const clearedApp = await apps.change('shop', { audience: null, redirectUris: [], trusted: false })
+    assert.deepEqual([clearedApp.audience, clearedApp.redirectUris, clearedApp.tokenAlg], [null, [], 'RS256'])
     assert.ok(await apps.authenticate('shop', secret!))
     await apps.change('shop', { isPublic: true })
     assert.equal(await apps.authenticate('shop', secret!), null)

@@ -12,7 +12,7 @@ import { createSecrets } from '../../src/secrets.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, refusedWith } from '../support/services.ts'
 
-const ALL = { limit: 100, after: null }
+const FIRST_PAGE = { limit: 100, after: null }
 const REASON = 'asked for by Ada Lovelace, ada@example.com'
 
 async function openAudited(engine: EngineName, t: TestContext) {
@@ -27,10 +27,10 @@ async function openAudited(engine: EngineName, t: TestContext) {
     reason,
   })
   const { audit } = services.store
-  const rows = async (filter = {}) => (await audit.list(filter, ALL)).rows
+  const rows = async (filter = {}) => (await audit.list(filter, FIRST_PAGE)).rows
   const verdict = () => verifyAudit(services)
   const events = async (userId: string) =>
-    (await services.store.securityEvents.list(userId, ALL)).rows.map(({ type }) => type)
+    (await services.store.securityEvents.list(userId, FIRST_PAGE)).rows.map(({ type }) => type)
   const sql = (text: string) => services.opened.storage.engine.connection.execute(text, [])
   return { ...services, admin, ada, by, rows, verdict, events, sql }
 }
@@ -76,8 +76,8 @@ forEachEngine(engine => {
       services
     const { id } = ada.user
     const newKey = { name: 'Secret laptop', scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
-    const created = await apiKeys.create(id, newKey, caller())
-    const { apiKey } = created
+    const createdKey = await apiKeys.create(id, newKey, caller())
+    const { apiKey } = createdKey
     await users.renameBy(id, 'Ada Lovelace', by())
     await users.setRole(id, 'support', by())
     await magicLinks.clearLimits(address('ada@example.com'), by())
@@ -97,8 +97,8 @@ forEachEngine(engine => {
     await users.suspend(id, by())
     await users.activate(id, by())
     await users.delete(id, by())
-    const recorded = await rows()
-    assert.deepEqual(recorded.map(({ type }) => type).toReversed(), [
+    const recordedEvents = await rows()
+    assert.deepEqual(recordedEvents.map(({ type }) => type).toReversed(), [
       'user.role_changed',
       'user.updated',
       'user.role_changed',
@@ -114,8 +114,8 @@ forEachEngine(engine => {
       'user.activated',
       'user.deleted',
     ])
-    const text = JSON.stringify(recorded)
-    for (const hidden of ['ada@', 'Lovelace', 'laptop', 'Sorry', created.key])
+    const text = JSON.stringify(recordedEvents)
+    for (const hidden of ['ada@', 'Lovelace', 'laptop', 'Sorry', createdKey.key])
       assert.ok(!text.includes(hidden), hidden)
     const eventTypes = await events(id)
     for (const type of [
@@ -267,9 +267,9 @@ forEachEngine(engine => {
       )
       if (engine === 'sqlite') await sql('drop trigger audit_events_no_delete')
       await attack(sql)
-      const found = await verdict()
-      assert.ok('mistake' in found, mistake)
-      if (!mistake.includes('follow')) assert.equal(found.mistake, mistake)
+      const verdictFound = await verdict()
+      assert.ok('mistake' in verdictFound, mistake)
+      if (!mistake.includes('follow')) assert.equal(verdictFound.mistake, mistake)
     }
   })
 
@@ -308,18 +308,18 @@ forEachEngine(engine => {
     const typesMatching = async (filter: object) => (await rows(filter)).map(({ type }) => type)
     assert.deepEqual(await typesMatching({ actor: admin.user.id }), ['api_key.revoked', 'user.suspended'])
     assert.deepEqual(await typesMatching({ subject: apiKey.id }), ['api_key.revoked'])
-    const ofAda = ['api_key.revoked', 'user.activated', 'user.suspended']
-    assert.deepEqual(await typesMatching({ subject: ada.user.id }), ofAda)
+    const typesOfAda = ['api_key.revoked', 'user.activated', 'user.suspended']
+    assert.deepEqual(await typesMatching({ subject: ada.user.id }), typesOfAda)
     assert.deepEqual(await typesMatching({ type: 'user.activated' }), ['user.activated'])
-    assert.deepEqual(await typesMatching({ from: startedAt + 1000 }), ofAda)
+    assert.deepEqual(await typesMatching({ from: startedAt + 1000 }), typesOfAda)
     assert.deepEqual(await typesMatching({ from: startedAt + 1001 }), ['api_key.revoked'])
     assert.deepEqual(await typesMatching({ to: startedAt + 1000 }), ['user.role_changed'])
-    assert.deepEqual(await typesMatching({ from: startedAt + 1, to: startedAt + 2000 }), ofAda.slice(1))
+    assert.deepEqual(await typesMatching({ from: startedAt + 1, to: startedAt + 2000 }), typesOfAda.slice(1))
     const firstPage = await store.audit.list({ subject: ada.user.id }, { limit: 2, after: null })
     const secondPage = await store.audit.list({ subject: ada.user.id }, { limit: 2, after: firstPage.next })
     assert.deepEqual(
       [...firstPage.rows, ...secondPage.rows].map(({ type }) => type),
-      ofAda,
+      typesOfAda,
     )
     assert.equal(secondPage.next, null)
   })

@@ -18,7 +18,7 @@ const PARAMS: RequestParams = {
   code_challenge: challenge,
   code_challenge_method: 'S256',
 }
-const GRANTED = ['openid', 'email']
+const GRANTED_SCOPES = ['openid', 'email']
 
 /** An app that asks for access, and a person who is signed in on the pages. */
 async function openAuthorizations(services: Services) {
@@ -35,10 +35,15 @@ async function openAuthorizations(services: Services) {
     signedIn,
     authorizations,
     async codeFor(params: Record<string, string> = {}, pushedId: string | null = null): Promise<string> {
-      const checked = await authorizations.resume({ ...PARAMS, ...params }, pushedId, NETWORK)
-      assert.ok('request' in checked)
-      const request = { ...checked, firstSentAt: services.clock.now() }
-      const uri = await authorizations.issue(request, signedIn, GRANTED, caller('192.0.2.9', 'a browser'))
+      const checkedRequest = await authorizations.resume({ ...PARAMS, ...params }, pushedId, NETWORK)
+      assert.ok('request' in checkedRequest)
+      const request = { ...checkedRequest, firstSentAt: services.clock.now() }
+      const uri = await authorizations.issue(
+        request,
+        signedIn,
+        GRANTED_SCOPES,
+        caller('192.0.2.9', 'a browser'),
+      )
       return uri === null ? '' : new URL(uri).searchParams.get('code')!
     },
     async redeem(code: string, changes: Partial<CodeRedemption> = {}, from = authorizations) {
@@ -65,11 +70,11 @@ forEachEngine(engine => {
     const { redeem, codeFor, signedIn, accessRefusal } = await openAuthorizations(
       await openServices(engine, t),
     )
-    const redeemed = await redeem(await codeFor({ nonce: 'n' }))
-    assert.ok('session' in redeemed)
-    const { session, nonce } = redeemed
+    const redemptionResult = await redeem(await codeFor({ nonce: 'n' }))
+    assert.ok('session' in redemptionResult)
+    const { session, nonce } = redemptionResult
     assert.equal(nonce, 'n')
-    assert.deepEqual(session.grant, { scopes: GRANTED, audience: null, signInId: signedIn.session.id })
+    assert.deepEqual(session.grant, { scopes: GRANTED_SCOPES, audience: null, signInId: signedIn.session.id })
     assert.deepEqual([session.kind, session.appId], ['app', 'shop'])
     assert.deepEqual([session.network, session.client], ['192.0.2.9', 'a browser'])
     assert.equal(session.authTime, signedIn.session.createdAt)
@@ -80,9 +85,9 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { codeFor, authorizations, signedIn } = await openAuthorizations(services)
     for (let issued = 0; issued < 120; issued++) assert.notEqual(await codeFor(), '')
-    const checked = await authorizations.resume(PARAMS, null, NETWORK)
-    assert.ok('request' in checked)
-    const request = { ...checked, firstSentAt: services.clock.now() }
+    const checkedRequest = await authorizations.resume(PARAMS, null, NETWORK)
+    assert.ok('request' in checkedRequest)
+    const request = { ...checkedRequest, firstSentAt: services.clock.now() }
     const refusalUri = new URL((await authorizations.issue(request, signedIn, null, caller()))!)
     assert.equal(refusalUri.searchParams.get('error'), 'temporarily_unavailable')
     assert.equal(refusalUri.searchParams.get('code'), null)
@@ -109,22 +114,25 @@ forEachEngine(engine => {
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const nodes = [services.sessions, otherNode.sessions]
-    const redeemed = await redeem(await codeFor())
-    assert.ok('session' in redeemed)
-    const { refreshToken } = await services.sessions.appTokens(redeemed.user, redeemed.session)
+    const redemptionResult = await redeem(await codeFor())
+    assert.ok('session' in redemptionResult)
+    const { refreshToken } = await services.sessions.appTokens(
+      redemptionResult.user,
+      redemptionResult.session,
+    )
     const { won, refused } = await race(20, index =>
       nodes[index % 2]!.refreshForApp(refreshToken, 'shop', null, caller()),
     )
     assert.equal(won.length, 1)
     assert.ok(refused.includes('refresh_token_reused'))
-    assert.equal(await accessRefusal(redeemed.session.id), 'invalid_token')
+    assert.equal(await accessRefusal(redemptionResult.session.id), 'invalid_token')
   })
 
   test('signing in again in the same browser keeps what apps got, and signing out then ends it', async t => {
     const services = await openServices(engine, t)
     const { redeem, codeFor, signedIn, accessRefusal, sessions } = await openAuthorizations(services)
-    const redeemed = await redeem(await codeFor())
-    assert.ok('session' in redeemed)
+    const redemptionResult = await redeem(await codeFor())
+    assert.ok('session' in redemptionResult)
     const signInAs = async (email: string) => {
       const { token } = await services.sendTo(email)
       return services.magicLinks.verify({ token, email: address(email) }, 'page', caller())
@@ -132,11 +140,11 @@ forEachEngine(engine => {
     const secondSignIn = await signInAs('ada@example.com')
     await sessions.replace(signedIn.session, secondSignIn.session, caller())
     assert.equal((await services.store.sessions.find(signedIn.session.id))?.endedBy, 'revoked')
-    assert.equal(await accessRefusal(redeemed.session.id), 'none')
+    assert.equal(await accessRefusal(redemptionResult.session.id), 'none')
     const eve = await signInAs('eve@example.com')
     await sessions.replace(secondSignIn.session, eve.session, caller())
     assert.equal(
-      await accessRefusal(redeemed.session.id),
+      await accessRefusal(redemptionResult.session.id),
       'invalid_token',
       'another person signed in in this browser',
     )
@@ -146,10 +154,10 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { redeem, codeFor, accessRefusal } = await openAuthorizations(services)
     await services.apps.register({ id: 'thief', name: 'Thief', redirectUris: [CALLBACK] })
-    const thief = await services.apps.find('thief')
+    const otherClient = await services.apps.find('thief')
     const code = await codeFor()
     const wrongRedemptions: Partial<CodeRedemption>[] = [
-      { app: thief },
+      { app: otherClient },
       { verifier: null },
       { verifier: newVerifier().verifier },
       { verifier: challenge },
@@ -158,20 +166,24 @@ forEachEngine(engine => {
     ]
     for (const changes of wrongRedemptions)
       assert.equal(errorOf(await redeem(code, changes)), 'invalid_grant')
-    const redeemed = await redeem(code)
-    assert.ok('session' in redeemed, 'none of these consumed the code')
+    const redemptionResult = await redeem(code)
+    assert.ok('session' in redemptionResult, 'none of these consumed the code')
     for (const changes of wrongRedemptions)
       assert.equal(errorOf(await redeem(code, changes)), 'invalid_grant')
-    assert.equal(await accessRefusal(redeemed.session.id), 'none', 'nor ended the session that it opened')
+    assert.equal(
+      await accessRefusal(redemptionResult.session.id),
+      'none',
+      'nor ended the session that it opened',
+    )
   })
 
   test('a code that is redeemed again by its client ends the session that it opened', async t => {
     const { redeem, codeFor, accessRefusal } = await openAuthorizations(await openServices(engine, t))
     const code = await codeFor()
-    const redeemed = await redeem(code)
-    assert.ok('session' in redeemed)
+    const redemptionResult = await redeem(code)
+    assert.ok('session' in redemptionResult)
     assert.equal(errorOf(await redeem(code)), 'invalid_grant')
-    assert.equal(await accessRefusal(redeemed.session.id), 'invalid_token')
+    assert.equal(await accessRefusal(redemptionResult.session.id), 'invalid_token')
     assert.equal(errorOf(await redeem(code)), 'invalid_grant')
   })
 
@@ -190,12 +202,16 @@ forEachEngine(engine => {
       await openServices(engine, t),
     )
     const { code_challenge: _, code_challenge_method: __, ...paramsWithoutChallenge } = PARAMS
-    const checked = await authorizations.resume({ ...paramsWithoutChallenge, nonce: 'n' }, null, NETWORK)
-    assert.ok('request' in checked)
+    const checkedRequest = await authorizations.resume(
+      { ...paramsWithoutChallenge, nonce: 'n' },
+      null,
+      NETWORK,
+    )
+    assert.ok('request' in checkedRequest)
     const uri = await authorizations.issue(
-      { ...checked, firstSentAt: clock.now() },
+      { ...checkedRequest, firstSentAt: clock.now() },
       signedIn,
-      GRANTED,
+      GRANTED_SCOPES,
       caller(),
     )
     const code = new URL(uri!).searchParams.get('code')!
@@ -226,9 +242,9 @@ forEachEngine(engine => {
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const { user } = signedIn
     const issueTokens = async () => {
-      const redeemed = await redeem(await codeFor())
-      assert.ok('session' in redeemed)
-      const { session } = redeemed
+      const redemptionResult = await redeem(await codeFor())
+      assert.ok('session' in redemptionResult)
+      const { session } = redemptionResult
       const { accessToken, refreshToken } = await services.sessions.appTokens(user, session)
       return async () => [
         await accessRefusal(session.id),
@@ -245,8 +261,8 @@ forEachEngine(engine => {
 
     const refusalsOfSecond = await issueTokens()
     const { rows } = await services.sessions.list(user.id, { limit: 10, after: null })
-    const ofApp = rows.find(session => session.kind === 'app')!
-    await services.sessions.end(user.id, ofApp.id, caller())
+    const appSessionRow = rows.find(session => session.kind === 'app')!
+    await services.sessions.end(user.id, appSessionRow.id, caller())
     assert.deepEqual(await refusalsOfSecond(), allRefused)
 
     const refusalsOfThird = await issueTokens()
@@ -258,10 +274,10 @@ forEachEngine(engine => {
     const { codeFor, authorizations, clock } = await openAuthorizations(await openServices(engine, t))
     const { requestUri, expiresIn } = authorizations.push(PARAMS)
     const query = new URLSearchParams({ client_id: 'shop', request_uri: requestUri })
-    const checked = await authorizations.begin(query, NETWORK)
-    assert.ok('request' in checked)
-    assert.notEqual(await codeFor({}, checked.pushedId), '')
-    assert.equal(await codeFor({}, checked.pushedId), '')
+    const checkedRequest = await authorizations.begin(query, NETWORK)
+    assert.ok('request' in checkedRequest)
+    assert.notEqual(await codeFor({}, checkedRequest.pushedId), '')
+    assert.equal(await codeFor({}, checkedRequest.pushedId), '')
     clock.advance(expiresIn * 1000 - 1)
     assert.ok('request' in (await authorizations.begin(query, NETWORK)))
     clock.advance(1)
@@ -277,9 +293,9 @@ forEachEngine(engine => {
     assert.deepEqual(rows, [])
     clock.advance(1)
     await services.apps.register({ id: 'shop', name: 'Another', redirectUris: [CALLBACK] })
-    const checked = await authorizations.resume(PARAMS, null, NETWORK)
-    assert.ok('request' in checked)
-    const decision = await authorizations.decide({ ...checked, firstSentAt: clock.now() }, signedIn)
+    const checkedRequest = await authorizations.resume(PARAMS, null, NETWORK)
+    assert.ok('request' in checkedRequest)
+    const decision = await authorizations.decide({ ...checkedRequest, firstSentAt: clock.now() }, signedIn)
     assert.ok('needs' in decision)
     assert.equal(decision.needs, 'consent')
   })

@@ -87,8 +87,11 @@ forEachEngine(engine => {
   test('a charge above the balance is refused entirely, and can be retried with its Idempotency-Key', async t => {
     const services = await openServices(engine, t)
     const { charges, wantedCharge, balance } = await withUser(services)
-    const tooMuch = { ...wantedCharge, amount: TRIAL_CREDIT + 1 }
-    assert.equal(await refusedWith(charges.charge(HUB, tooMuch, 'big-key-000000001')), 'insufficient_balance')
+    const excessiveCharge = { ...wantedCharge, amount: TRIAL_CREDIT + 1 }
+    assert.equal(
+      await refusedWith(charges.charge(HUB, excessiveCharge, 'big-key-000000001')),
+      'insufficient_balance',
+    )
     assert.equal(await balance(), TRIAL_CREDIT)
     await charges.charge(HUB, { ...wantedCharge, amount: TRIAL_CREDIT }, 'big-key-000000001')
     assert.equal(await balance(), 0)
@@ -131,12 +134,12 @@ forEachEngine(engine => {
         ),
       ),
     )
-    const won = answers.filter(answer => typeof answer !== 'string')
-    assert.equal(won.length, TRIAL_CREDIT / CENT)
-    const refused = answers.filter(answer => typeof answer === 'string')
-    assert.deepEqual([...new Set(refused)], ['insufficient_balance'])
+    const acceptedEntries = answers.filter(answer => typeof answer !== 'string')
+    assert.equal(acceptedEntries.length, TRIAL_CREDIT / CENT)
+    const refusalCodes = answers.filter(answer => typeof answer === 'string')
+    assert.deepEqual([...new Set(refusalCodes)], ['insufficient_balance'])
     assert.equal(await balance(), 0)
-    const balances = new Set(won.map(({ balanceAfter }) => balanceAfter))
-    assert.equal(balances.size, won.length, `every entry of ${userId} has a balance of its own`)
+    const balances = new Set(acceptedEntries.map(({ balanceAfter }) => balanceAfter))
+    assert.equal(balances.size, acceptedEntries.length, `every entry of ${userId} has a balance of its own`)
   })
 })

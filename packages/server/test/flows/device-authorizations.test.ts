@@ -31,11 +31,21 @@ forEachEngine(engine => {
     assert.deepEqual([codes.expiresIn, codes.interval], [600, 5])
     assert.equal(await poll(services, codes), 'authorization_pending')
     const person = await personOf(services)
-    const typed = codes.userCode.toLowerCase().replace('-', ' ')
-    const found = await deviceAuthorizations.findByTypedCode(typed, { email: address(ADA) }, caller())
-    assert.equal(found!.deviceName, 'laptop')
-    assert.equal(await deviceAuthorizations.decide(found!.id, 'approved', person, caller()), 'done')
-    assert.equal(await deviceAuthorizations.decide(found!.id, 'denied', person, caller()), 'not_pending')
+    const typedUserCode = codes.userCode.toLowerCase().replace('-', ' ')
+    const foundAuthorization = await deviceAuthorizations.findByTypedCode(
+      typedUserCode,
+      { email: address(ADA) },
+      caller(),
+    )
+    assert.equal(foundAuthorization!.deviceName, 'laptop')
+    assert.equal(
+      await deviceAuthorizations.decide(foundAuthorization!.id, 'approved', person, caller()),
+      'done',
+    )
+    assert.equal(
+      await deviceAuthorizations.decide(foundAuthorization!.id, 'denied', person, caller()),
+      'not_pending',
+    )
     clock.advance(POLL_INTERVAL)
     assert.equal(await poll(services, codes), 'granted')
     assert.equal(await poll(services, codes), 'invalid_grant')
@@ -208,14 +218,21 @@ async function decide(
   decision: 'approved' | 'denied',
 ) {
   const person = await personOf(services)
-  const found = await services.deviceAuthorizations.findByLink(ticket, userCode)
-  assert.equal(await services.deviceAuthorizations.decide(found!.id, decision, person, caller()), 'done')
+  const foundAuthorization = await services.deviceAuthorizations.findByLink(ticket, userCode)
+  assert.equal(
+    await services.deviceAuthorizations.decide(foundAuthorization!.id, decision, person, caller()),
+    'done',
+  )
   return person
 }
 
 async function typeCode(services: Services, code: string, email = ADA, ip?: string): Promise<string> {
-  const found = services.deviceAuthorizations.findByTypedCode(code, { email: address(email) }, caller(ip))
-  return found.then(
+  const foundAuthorization = services.deviceAuthorizations.findByTypedCode(
+    code,
+    { email: address(email) },
+    caller(ip),
+  )
+  return foundAuthorization.then(
     one => (one ? 'found' : 'unknown'),
     error => error.code,
   )

@@ -172,15 +172,15 @@ forEachEngine(engine => {
     const [email, otherEmail] = [address('ada@example.com'), address('eve@example.com')]
     const first = invite(email, 1)
     assert.deepEqual(await first.facts, [])
-    const second = invite(email, 2)
-    assert.deepEqual(await second.facts, [`invitation: ${first.id} at 2`])
+    const secondInvitation = invite(email, 2)
+    assert.deepEqual(await secondInvitation.facts, [`invitation: ${first.id} at 2`])
     const accept = () => factsOf(tx => tx.invitations.accept(email, user.id, NOW + 3))
-    assert.deepEqual(await accept(), [`invitation: ${second.id} at 3`])
+    assert.deepEqual(await accept(), [`invitation: ${secondInvitation.id} at 3`])
     assert.deepEqual(await accept(), [])
-    const third = invite(otherEmail, 4)
-    await third.facts
-    const revoke = () => factsOf(tx => tx.invitations.revoke(third.id, NOW + 5))
-    assert.deepEqual(await revoke(), [`invitation: ${third.id} at 5`])
+    const thirdInvitation = invite(otherEmail, 4)
+    await thirdInvitation.facts
+    const revoke = () => factsOf(tx => tx.invitations.revoke(thirdInvitation.id, NOW + 5))
+    assert.deepEqual(await revoke(), [`invitation: ${thirdInvitation.id} at 5`])
     assert.deepEqual(await revoke(), [])
   })
 
@@ -210,18 +210,18 @@ forEachEngine(engine => {
     const event = (type: string, about: string | null) =>
       `event: ${type} of ${user.id} at 1 by null null about ${about}`
     const ofUser = { type: 'user', id: user.id, user_id: user.id } as const
-    const ofKey = { type: 'api_key', id: keyId, user_id: user.id } as const
+    const keyRecord = { type: 'api_key', id: keyId, user_id: user.id } as const
     assert.deepEqual(await append('user.role_changed', ofUser), [
       `audit: user.role_changed of ${user.id}`,
       event('role_changed', null),
     ])
-    assert.deepEqual(await append('api_key.limits_changed', ofKey), [
+    assert.deepEqual(await append('api_key.limits_changed', keyRecord), [
       `audit: api_key.limits_changed of ${keyId}`,
       event('api_key_limits_changed', keyId),
     ])
     // The operation that suspends records the event itself; nobody is concerned by a key without an owner.
     assert.deepEqual(await append('user.suspended', ofUser), [`audit: user.suspended of ${user.id}`])
-    assert.deepEqual(await append('api_key.limits_changed', { ...ofKey, user_id: null }), [
+    assert.deepEqual(await append('api_key.limits_changed', { ...keyRecord, user_id: null }), [
       `audit: api_key.limits_changed of ${keyId}`,
     ])
     const setPolicies = async (tx: Transaction) => {
@@ -324,8 +324,8 @@ forEachEngine(engine => {
     const activeKeys = (await apiKeys.list(user.id, 'active', NOW + 2, { limit: 10, after: null })).rows
     const expected = activeKeys.map(key => key.id).flatMap(key => restrictionFacts(key, 3))
     assert.equal(activeKeys.length, 3)
-    const ofAll = await factsOf(tx => tx.apiKeys.revokeAllOf(user.id, NOW + 3))
-    assert.deepEqual(ofAll.toSorted(), expected.toSorted())
+    const factsOfAll = await factsOf(tx => tx.apiKeys.revokeAllOf(user.id, NOW + 3))
+    assert.deepEqual(factsOfAll.toSorted(), expected.toSorted())
   })
 
   test('each end of a session is recorded with its actor, and the owner is notified of logout, revocation and reuse', async t => {
@@ -439,15 +439,15 @@ forEachEngine(engine => {
     assert.deepEqual(await withdrawAsOf(7), [])
 
     const signInId = newId(NOW)
-    const offline = { scopes: ['offline_access'], audience: null, signInId }
-    const online = aSession(id, { appId: 'shop', kind: 'app', grant: { ...offline, scopes: [] } })
-    await storage.store.sessions.insert(online)
-    await storage.store.sessions.insert(aSession(id, { appId: 'other', kind: 'app', grant: offline }))
+    const offlineGrant = { scopes: ['offline_access'], audience: null, signInId }
+    const onlineSession = aSession(id, { appId: 'shop', kind: 'app', grant: { ...offlineGrant, scopes: [] } })
+    await storage.store.sessions.insert(onlineSession)
+    await storage.store.sessions.insert(aSession(id, { appId: 'other', kind: 'app', grant: offlineGrant }))
     const signOut = () => factsOf(tx => tx.sessions.endAllOfSignIn(signInId, { at: NOW + 5, caller: null }))
     assert.deepEqual(await signOut(), [
-      `ending: session ${online.id} of ${id} at 5`,
-      `changed: session ${online.id} of ${id}`,
-      `event: session_ended of ${id} at 5 by null null about ${online.id}`,
+      `ending: session ${onlineSession.id} of ${id} at 5`,
+      `changed: session ${onlineSession.id} of ${id}`,
+      `event: session_ended of ${id} at 5 by null null about ${onlineSession.id}`,
     ])
     assert.deepEqual(await signOut(), [])
 

@@ -36,12 +36,12 @@ forEachEngine(engine => {
       >
       return { active, type, sub, client_id, scope, key_id, sid }
     }
-    const common = { active: true, sub: user.id, scope: undefined, key_id: undefined, sid: undefined }
-    const byKey = { ...common, client_id: 'service-sdk', scope: 'agent:connect', key_id: apiKey.id }
-    assert.deepEqual(await shownFields(key), { ...byKey, type: 'api_key' })
-    assert.deepEqual(await shownFields(token), { ...byKey, type: 'agent_ws' })
+    const commonFields = { active: true, sub: user.id, scope: undefined, key_id: undefined, sid: undefined }
+    const keyFields = { ...commonFields, client_id: 'service-sdk', scope: 'agent:connect', key_id: apiKey.id }
+    assert.deepEqual(await shownFields(key), { ...keyFields, type: 'api_key' })
+    assert.deepEqual(await shownFields(token), { ...keyFields, type: 'agent_ws' })
     assert.deepEqual(await shownFields(accessToken), {
-      ...common,
+      ...commonFields,
       type: 'access',
       client_id: 'console',
       sid: session.id,
@@ -123,18 +123,18 @@ forEachEngine(engine => {
   test('introspection changes nothing', async t => {
     const services = await openServices(engine, t)
     const { user, apiKey, session, key, accessToken, introspect } = await withCredentials(services)
-    const before = [
+    const rowsBefore = [
       await services.apiKeys.get(user.id, apiKey.id),
       await services.store.sessions.find(session.id),
     ]
     services.clock.advance(2 * MINUTE)
     await introspect(key)
     await introspect(accessToken)
-    const after = [
+    const rowsAfter = [
       await services.apiKeys.get(user.id, apiKey.id),
       await services.store.sessions.find(session.id),
     ]
-    assert.deepEqual(after, before)
+    assert.deepEqual(rowsAfter, rowsBefore)
   })
 
   test('the revocation feed contains each ended key, session and user of the last 20 minutes', async t => {
@@ -149,11 +149,11 @@ forEachEngine(engine => {
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
     await services.users.suspend(user.id)
-    const newest = (await feed.since(null, 100))!
-    const entries = new Set(newest.endings.map(({ kind, subjectId }) => `${kind} ${subjectId}`))
+    const newestPage = (await feed.since(null, 100))!
+    const entries = new Set(newestPage.endings.map(({ kind, subjectId }) => `${kind} ${subjectId}`))
     assert.deepEqual(entries, new Set([`api_key ${apiKey.id}`, `session ${session.id}`, `user ${user.id}`]))
     services.clock.advance(FEED_WINDOW)
-    assert.deepEqual((await feed.since(null, 100))?.endings, newest.endings)
+    assert.deepEqual((await feed.since(null, 100))?.endings, newestPage.endings)
     services.clock.advance(1)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
     if (engine === 'sqlite') assert.ok(receivedCount > 0)
@@ -166,16 +166,16 @@ forEachEngine(engine => {
     const start = (await feed.since(null, 2))!
     await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
     services.clock.advance(MINUTE - 1)
-    const beforeEnd = (await feed.since(start.cursor, 2))!
-    assert.deepEqual(beforeEnd.endings, [], 'the key works until its overlap ends')
+    const pageBeforeEnd = (await feed.since(start.cursor, 2))!
+    assert.deepEqual(pageBeforeEnd.endings, [], 'the key works until its overlap ends')
     services.clock.advance(1)
-    const endedSubjects = (await feed.since(beforeEnd.cursor, 2))!.endings.map(({ kind, subjectId }) => [
+    const endedSubjects = (await feed.since(pageBeforeEnd.cursor, 2))!.endings.map(({ kind, subjectId }) => [
       kind,
       subjectId,
     ])
     assert.ok(endedSubjects.some(([kind, subjectId]) => kind === 'api_key' && subjectId === apiKey.id))
     assert.deepEqual(
-      (await feed.since(beforeEnd.cursor, 1))!.endings.map(({ subjectId }) => subjectId),
+      (await feed.since(pageBeforeEnd.cursor, 1))!.endings.map(({ subjectId }) => subjectId),
       [apiKey.id],
     )
   })
@@ -233,14 +233,14 @@ forEachEngine(engine => {
     const afterFirst = (await feed.since(null, 1))!
     for (const passed of [0, 10 * SECOND]) {
       services.clock.advance(passed)
-      const rest = (await feed.since(afterFirst.cursor, 100))!
-      assert.deepEqual([rest.endings.length, rest.hasMore], [1, false])
-      assert.equal(rest.cursor, afterFirst.cursor)
+      const restPage = (await feed.since(afterFirst.cursor, 100))!
+      assert.deepEqual([restPage.endings.length, restPage.hasMore], [1, false])
+      assert.equal(restPage.cursor, afterFirst.cursor)
     }
     services.clock.advance(1)
-    const later = (await feed.since(afterFirst.cursor, 100))!
-    assert.equal(later.endings.length, 1)
-    assert.deepEqual((await feed.since(later.cursor, 100))!.endings, [])
+    const laterPage = (await feed.since(afterFirst.cursor, 100))!
+    assert.equal(laterPage.endings.length, 1)
+    assert.deepEqual((await feed.since(laterPage.cursor, 100))!.endings, [])
   })
 
   test('a cursor as old as the feed skips the entries that it has passed, and an older one gets the whole feed only', async t => {

@@ -32,14 +32,14 @@ async function openWriter(t: TestContext) {
       unauthenticated: false,
     }))
       if (entry.type !== 'opened') entries.push(entry)
-    const added = entries.slice(entriesRead)
+    const addedEntries = entries.slice(entriesRead)
     entriesRead = entries.length
-    return added
+    return addedEntries
   }
   return { storage, journal, folder, write, entriesOf, logged, user: await insertUser(storage.store) }
 }
 
-const changed = (kind: 'api_key' | 'session' | 'user', id: string, userId: string): Fact => ({
+const changedFact = (kind: 'api_key' | 'session' | 'user', id: string, userId: string): Fact => ({
   type: 'changed',
   kind,
   id,
@@ -51,40 +51,40 @@ test('the journal has the state of a changed key, once for all changes of a tran
   const key = aKey(user.id, { revokedAt: NOW + 1, expiresAt: NOW + 5, allowedNetworks: ['192.0.2.0/24'] })
   const unchangedKey = aKey(user.id)
   for (const each of [key, unchangedKey]) await storage.store.apiKeys.insert(each)
-  const fact = changed('api_key', key.id, user.id)
+  const fact = changedFact('api_key', key.id, user.id)
   const entry = (id: string, state: object) => ({ type: 'api_key', at: NOW + 9, id, ...state })
   const unchangedState = {
     revoked_at: null,
     expires_at: unchangedKey.expiresAt,
     allowed_networks: unchangedKey.allowedNetworks,
   }
-  assert.deepEqual(await entriesOf(fact, fact, changed('api_key', unchangedKey.id, user.id)), [
+  assert.deepEqual(await entriesOf(fact, fact, changedFact('api_key', unchangedKey.id, user.id)), [
     entry(key.id, { revoked_at: NOW + 1, expires_at: NOW + 5, allowed_networks: ['192.0.2.0/24'] }),
     entry(unchangedKey.id, unchangedState),
   ])
-  assert.deepEqual(await entriesOf(changed('api_key', newId(NOW), user.id)), [])
+  assert.deepEqual(await entriesOf(changedFact('api_key', newId(NOW), user.id)), [])
 })
 
 test('the journal has the end of a session, and nothing about a session that goes on', async t => {
   const { storage, user, entriesOf } = await openWriter(t)
   const session = aSession(user.id)
   await storage.store.sessions.insert(session)
-  const fact = changed('session', session.id, user.id)
+  const fact = changedFact('session', session.id, user.id)
   assert.deepEqual(await entriesOf(fact), [])
   await storage.transaction(tx => tx.sessions.end(session.id, 'reuse', NOW + 1, { at: NOW, caller: null }))
   assert.deepEqual(await entriesOf(fact), [
     { type: 'session', at: NOW + 1, id: session.id, ended_by: 'reuse' },
   ])
-  assert.deepEqual(await entriesOf(changed('session', newId(NOW), user.id)), [])
+  assert.deepEqual(await entriesOf(changedFact('session', newId(NOW), user.id)), [])
 })
 
 test('the journal has the status, role and deletion of a changed account', async t => {
   const { storage, user, entriesOf } = await openWriter(t)
   await storage.transaction(tx => audited(tx).users.setRole(user.id, 'support', NOW))
-  assert.deepEqual(await entriesOf(changed('user', user.id, user.id)), [
+  assert.deepEqual(await entriesOf(changedFact('user', user.id, user.id)), [
     { type: 'user', at: NOW + 9, id: user.id, status: 'active', role: 'support', deletes_at: null },
   ])
-  assert.deepEqual(await entriesOf(changed('user', newId(NOW), user.id)), [])
+  assert.deepEqual(await entriesOf(changedFact('user', newId(NOW), user.id)), [])
 })
 
 test('the journal has all secrets of an app, once for all changes, and its removal', async t => {

@@ -22,9 +22,9 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
   await services.opened.storage.store.billing.post(
     anEntry(userId, 100 * MICROS_PER_DOLLAR, { createdAt: services.clock.now() }),
   )
-  const make = (limits: SpendLimit[] = []) =>
+  const makeKey = (limits: SpendLimit[] = []) =>
     services.apiKeys.create(userId, { ...NEW_KEY, limits: { ...NO_LIMITS, spend: limits } }, caller())
-  const { apiKey } = await make(spend)
+  const { apiKey } = await makeKey(spend)
   const charges = createCharges(services)
   let chargeNumber = 0
   const wantedCharge = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
@@ -39,8 +39,8 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
         untilAnswered(charges, HUB, { ...wantedCharge, ...changeOf(n) }, key ?? `raced-${n}-000000000`),
       ),
     )
-    const won = answers.filter(answer => typeof answer !== 'string')
-    return { won, refused: answers.filter(answer => typeof answer === 'string') }
+    const acceptedEntries = answers.filter(answer => typeof answer !== 'string')
+    return { won: acceptedEntries, refused: answers.filter(answer => typeof answer === 'string') }
   }
   /** What the lineage has spent in the current day and month, and in total. */
   const spent = async (key = apiKey) => {
@@ -51,7 +51,7 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
     const { rows } = await services.accounts.ledger(userId, { limit: 1000, after: null })
     return rows.filter(({ kind }) => kind === 'charge')
   }
-  return { userId, make, apiKey, charges, charge, raceCharges, spent, entries }
+  return { userId, makeKey, apiKey, charges, charge, raceCharges, spent, entries }
 }
 
 forEachEngine(engine => {
@@ -90,8 +90,8 @@ forEachEngine(engine => {
   test('of twenty charges at once on two nodes as many are booked as the limit has room for', async t => {
     const services = await openServices(engine, t)
     for (const per of SPEND_PERIODS) {
-      const { userId, make, charges, spent } = await withKey(services)
-      const { apiKey } = await make([{ amount: 7 * CENT + 1, per }])
+      const { userId, makeKey, charges, spent } = await withKey(services)
+      const { apiKey } = await makeKey([{ amount: 7 * CENT + 1, per }])
       const chargesOfOtherNode = createCharges({
         storage: await services.opened.reopen(),
         clock: services.clock,
@@ -170,13 +170,13 @@ forEachEngine(engine => {
     )
     clock.set(midnight)
     const bookedEntries = await entries()
-    const ofDay = (from: number) =>
+    const countOfDay = (from: number) =>
       bookedEntries.filter(({ createdAt }) => createdAt >= from && createdAt < from + DAY).length
-    assert.ok(ofDay(midnight - DAY) <= 5 && ofDay(midnight) <= 5)
-    assert.equal(bookedEntries.length, ofDay(midnight - DAY) + ofDay(midnight))
+    assert.ok(countOfDay(midnight - DAY) <= 5 && countOfDay(midnight) <= 5)
+    assert.equal(bookedEntries.length, countOfDay(midnight - DAY) + countOfDay(midnight))
     assert.deepEqual(await spent(), [
-      ofDay(midnight) * CENT,
-      ofDay(midnight) * CENT,
+      countOfDay(midnight) * CENT,
+      countOfDay(midnight) * CENT,
       bookedEntries.length * CENT,
     ])
   })
@@ -199,20 +199,20 @@ forEachEngine(engine => {
 
   test('one Idempotency-Key raced for two keys and two people books once and counts nowhere else', async t => {
     const services = await openServices(engine, t)
-    const { make, raceCharges, spent, apiKey } = await withKey(services)
-    const otherKey = (await make()).apiKey
+    const { makeKey, raceCharges, spent, apiKey } = await withKey(services)
+    const otherKey = (await makeKey()).apiKey
     const eve = await services.signIn('eve@example.com')
     const keyOfEve = (await services.apiKeys.create(eve.user.id, NEW_KEY, caller())).apiKey
-    const rivals = [{}, { keyId: otherKey.id }, { userId: eve.user.id, keyId: keyOfEve.id }]
-    const { won, refused } = await raceCharges(21, n => rivals[n % 3]!, 'one-raced-key-0001')
+    const rivalCharges = [{}, { keyId: otherKey.id }, { userId: eve.user.id, keyId: keyOfEve.id }]
+    const { won, refused } = await raceCharges(21, n => rivalCharges[n % 3]!, 'one-raced-key-0001')
     assert.equal(new Set(won.map(({ id }) => id)).size, 1)
     assert.deepEqual([...new Set(refused)], ['idempotency_conflict'])
     for (const key of [apiKey, otherKey, keyOfEve]) {
       const expected = key.id === won[0]!.keyId ? CENT : 0
-      const total = (await services.store.billing.spentOf([key.lineageId])).has(key.lineageId)
+      const spentTotal = (await services.store.billing.spentOf([key.lineageId])).has(key.lineageId)
         ? (await spent(key))[2]
         : 0
-      assert.equal(total, expected)
+      assert.equal(spentTotal, expected)
     }
   })
 
@@ -249,13 +249,13 @@ forEachEngine(engine => {
       clock: services.clock,
     })
     const wantedCharge = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
-    const charging = Array.from({ length: 40 }, (_, n) =>
+    const pendingCharges = Array.from({ length: 40 }, (_, n) =>
       untilAnswered([charges, chargesOfOtherNode][n % 2]!, HUB, wantedCharge, `revoked-while-${n}-0000`),
     )
-    await Promise.race(charging)
+    await Promise.race(pendingCharges)
     await services.apiKeys.revoke(userId, apiKey.id, caller())
     const bookedCount = (await entries()).length
-    const answers = await Promise.all(charging)
+    const answers = await Promise.all(pendingCharges)
     assert.equal((await entries()).length, bookedCount)
     const codes = new Set(answers.filter(answer => typeof answer === 'string'))
     assert.ok([...codes].every(code => code === 'charge_not_authorized'))

@@ -19,16 +19,16 @@ import { caller, openServices, refusedWith } from '../support/services.ts'
 
 /** A gate where one caller waits until the test opens it; `reached` resolves when it has arrived. */
 function createGate(t: TestContext) {
-  const reached = Promise.withResolvers<void>()
+  const callerArrived = Promise.withResolvers<void>()
   const opened = Promise.withResolvers<void>()
   // This hook is registered before those of other resources, which wait for the caller at the gate.
   t.after(() => opened.resolve())
   return {
-    reached: reached.promise,
+    reached: callerArrived.promise,
     open: opened.resolve,
     /** @param query called once a second while waiting, since PostgreSQL ends a transaction that idles too long */
     async pass<Value>(value: Value, query: () => Promise<unknown> = async () => {}): Promise<Value> {
-      reached.resolve()
+      callerArrived.resolve()
       const isOpen = opened.promise.then(() => true)
       while (!(await Promise.race([isOpen, wait(SECOND, false)]))) await query()
       return value
@@ -77,7 +77,7 @@ forEachEngine(engine => {
     const { storage } = services
     const { tokens, session } = await services.signIn('ann@example.com')
     const { sessions } = storage.store
-    const readingSlowly: Storage = {
+    const slowlyReadingStorage: Storage = {
       ...storage,
       store: {
         ...storage.store,
@@ -86,7 +86,7 @@ forEachEngine(engine => {
     }
     const sessionsReadingSlowly = createSessions({
       ...services,
-      storage: readingSlowly,
+      storage: slowlyReadingStorage,
       lifetimes: services.lifetimes,
     })
     const refreshing = refusedWith(sessionsReadingSlowly.refresh(tokens.refreshToken, null, caller()))
@@ -111,7 +111,7 @@ test('a charge that commits during a backup is restored from the journal', {
   const { storage, secrets } = node.services
   const clock = createClock()
   const id = newId(clock.now())
-  const charging = storage.transaction(async tx =>
+  const pendingCharge = storage.transaction(async tx =>
     gate.pass(
       await tx.billing.post({
         id,
@@ -136,12 +136,12 @@ test('a charge that commits during a backup is restored from the journal', {
   const store = createBackupStore(storage.engine)
   await createBackup({ store, version: '0', secrets, openPepper })(file)
   gate.open()
-  await charging
+  await pendingCharge
   await node.close()
   const target = await freshSettings('postgres', t)
   await outputOf(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
-  const restored = await startNode(t, target)
-  assert.equal(await restored.services.storage.store.billing.balance(ann.user.id), 1_500_000)
+  const restoredNode = await startNode(t, target)
+  assert.equal(await restoredNode.services.storage.store.billing.balance(ann.user.id), 1_500_000)
 })
 
 test('the journal contains only the last attempt of a retried transaction', {
@@ -160,24 +160,24 @@ test('the journal contains only the last attempt of a retried transaction', {
   mkdirSync(folder, { recursive: true })
 
   // The transactions deadlock: PostgreSQL aborts one of them, which is retried.
-  const bothLocked = Promise.withResolvers<void>()
-  let locked = 0
+  const bothRowsLocked = Promise.withResolvers<void>()
+  let lockedCount = 0
   let attempts = 0
   const claim = (name: string, first: string, second: string) =>
     storage.transaction(async tx => {
       const attempt = ++attempts
       await tx.billing.claimTrialCredit(`${name} in attempt ${attempt}`, first, Date.now())
       await tx.users.lock(first)
-      if (++locked === 2) bothLocked.resolve()
-      await bothLocked.promise
+      if (++lockedCount === 2) bothRowsLocked.resolve()
+      await bothRowsLocked.promise
       await tx.users.lock(second)
       return `${name} in attempt ${attempt}`
     })
-  const committed = await Promise.all([claim('ann', ann, bob), claim('bob', bob, ann)])
+  const committedNames = await Promise.all([claim('ann', ann, bob), claim('bob', bob, ann)])
   assert.equal(attempts, 3)
   await node.close()
-  const journaled = namesIn(folder)
+  const journaledNames = namesIn(folder)
     .flatMap(name => linesOf(join(folder, name)))
     .flatMap(line => /"address_hash":"(\w+ in attempt \d)"/.exec(line)?.[1] ?? [])
-  assert.deepEqual(journaled.sort(), committed.sort())
+  assert.deepEqual(journaledNames.sort(), committedNames.sort())
 })

@@ -16,22 +16,22 @@ interface Model {
   charged: Map<string, { id: string; amount: number }>
 }
 
-interface Real {
+interface RealSystem {
   services: Services
   charges: ReturnType<typeof createCharges>
   userId: string
 }
 
-type Command = fc.AsyncCommand<Model, Real>
+type Command = fc.AsyncCommand<Model, RealSystem>
 
 const charge = (app: string, key: number, amount: number): Command => ({
   check: () => true,
   async run(model, { charges, userId }) {
     const name = `${app}-${userId}-${key}`
     const wantedCharge = { userId, amount, description: 'a model' }
-    const earlier = model.charged.get(name)
-    const expected = earlier
-      ? earlier.amount === amount
+    const earlierCharge = model.charged.get(name)
+    const expected = earlierCharge
+      ? earlierCharge.amount === amount
         ? 'none'
         : 'idempotency_conflict'
       : !model.authorized.has(app)
@@ -49,7 +49,7 @@ const charge = (app: string, key: number, amount: number): Command => ({
     if (expected !== 'none') return
     const [entry, repeated] = await Promise.all(calls)
     assert.equal(entry!.id, repeated!.id)
-    if (earlier) assert.equal(entry!.id, earlier.id)
+    if (earlierCharge) assert.equal(entry!.id, earlierCharge.id)
     else model.balance -= amount
     model.charged.set(name, { id: entry!.id, amount })
   },

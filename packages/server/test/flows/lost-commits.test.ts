@@ -22,12 +22,12 @@ function createBreakableStorage(storage: DatabaseStorage) {
       readBack?: (store: Store) => Promise<Outcome | undefined>,
     ): Promise<Outcome> {
       if (lostPart === null) return storage.transaction(work, readBack)
-      const losing = lostPart
+      const partToLose = lostPart
       const rollback = new Error('undone')
       await storage
         .transaction(async tx => {
           await work(tx)
-          if (losing === 'commit') throw rollback
+          if (partToLose === 'commit') throw rollback
         })
         .catch(error => {
           if (error !== rollback) throw error
@@ -76,17 +76,20 @@ forEachEngine(engine => {
   test('a created key is returned although the answer to its COMMIT was lost', async t => {
     const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const { user } = await services.signIn('ann@example.com')
-    const created = await loseCommitThenAnswer({ whileLosing }, () =>
+    const createdKey = await loseCommitThenAnswer({ whileLosing }, () =>
       breakable.apiKeys.create(user.id, NEW_KEY, caller()),
     )
-    assert.equal(created.apiKey.name, 'a key')
-    assert.equal((await services.apiKeys.authenticate(created.key, caller())).id, created.apiKey.id)
-    const rotated = await loseCommitThenAnswer({ whileLosing }, () =>
-      breakable.apiKeys.rotate(user.id, created.apiKey.id, 0, caller()),
+    assert.equal(createdKey.apiKey.name, 'a key')
+    assert.equal((await services.apiKeys.authenticate(createdKey.key, caller())).id, createdKey.apiKey.id)
+    const rotatedKey = await loseCommitThenAnswer({ whileLosing }, () =>
+      breakable.apiKeys.rotate(user.id, createdKey.apiKey.id, 0, caller()),
     )
-    assert.equal((await services.apiKeys.authenticate(rotated.key, caller())).id, rotated.apiKey.id)
-    assert.equal(rotated.apiKey.name, 'a key')
-    assert.equal(await refusedWith(services.apiKeys.authenticate(created.key, caller())), 'api_key_revoked')
+    assert.equal((await services.apiKeys.authenticate(rotatedKey.key, caller())).id, rotatedKey.apiKey.id)
+    assert.equal(rotatedKey.apiKey.name, 'a key')
+    assert.equal(
+      await refusedWith(services.apiKeys.authenticate(createdKey.key, caller())),
+      'api_key_revoked',
+    )
     const { rows } = await services.apiKeys.list(user.id, null, { limit: 10, after: null })
     assert.equal(rows.length, 2, 'no key of a COMMIT that was lost')
   })
@@ -101,7 +104,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(whileLosing('answer', call)), 'idempotency_conflict')
     const { apiKeys } = services.store
     let reads = 0
-    const racing = {
+    const racingStorage = {
       ...services.opened.storage,
       store: {
         ...services.opened.storage.store,
@@ -113,7 +116,7 @@ forEachEngine(engine => {
         },
       },
     } as DatabaseStorage
-    const { node, whileLosing: whileLosingInRace } = createBreakableStorage(racing)
+    const { node, whileLosing: whileLosingInRace } = createBreakableStorage(racingStorage)
     const racingNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const racingCreation = whileLosingInRace('answer', () =>
       racingNode.apiKeys.create(user.id, newKey, caller()),
@@ -124,8 +127,12 @@ forEachEngine(engine => {
   test('a revocation is answered as done only if it was, where the answer to its COMMIT was lost', async t => {
     const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const { user } = await services.signIn('ann@example.com')
-    const make = () => services.apiKeys.create(user.id, NEW_KEY, caller())
-    const [revokedByOwner, revokedByOperator, revokedByHolder] = [await make(), await make(), await make()]
+    const createKey = () => services.apiKeys.create(user.id, NEW_KEY, caller())
+    const [revokedByOwner, revokedByOperator, revokedByHolder] = [
+      await createKey(),
+      await createKey(),
+      await createKey(),
+    ]
     const revokedAt = services.clock.now()
     const revokeByHolder = async () => {
       assert.equal(await breakable.apiKeys.revokeByPossession(revokedByHolder.key, caller()), true)
@@ -145,13 +152,13 @@ forEachEngine(engine => {
     }
     // An expired key is not taken for a revoked one when the outcome is read back.
     services.clock.advance(1)
-    const expiring = await services.apiKeys.create(
+    const expiringKey = await services.apiKeys.create(
       user.id,
       { ...NEW_KEY, expiresAt: services.clock.now() + 1 },
       caller(),
     )
     services.clock.advance(1)
-    const revokeExpired = () => breakable.apiKeys.revoke(user.id, expiring.apiKey.id, caller())
+    const revokeExpired = () => breakable.apiKeys.revoke(user.id, expiringKey.apiKey.id, caller())
     assert.equal(await refusedWith(whileLosing('commit', revokeExpired)), 'unavailable')
   })
 
@@ -160,8 +167,8 @@ forEachEngine(engine => {
     const { user } = await services.signIn('ann@example.com')
     const { apiKey } = await services.apiKeys.create(user.id, NEW_KEY, caller())
     const call = () => breakable.apiKeys.update(user.id, apiKey.id, { name: 'another' }, 'person')
-    const refused = await refusedWith(whileLosing('commit', call))
-    assert.equal(refused, 'unavailable')
+    const refusalCode = await refusedWith(whileLosing('commit', call))
+    assert.equal(refusalCode, 'unavailable')
     assert.equal((await services.apiKeys.get(user.id, apiKey.id)).name, 'a key')
   })
 
@@ -175,11 +182,11 @@ forEachEngine(engine => {
     const mails = await services.mailsTo(email, 'sign_in')
     assert.equal(mails.length, 1, 'no mail of a COMMIT that was lost')
     const token = new URL(mails[0]!.link).searchParams.get('token')!
-    const signedIn = await loseCommitThenAnswer({ whileLosing }, () =>
+    const firstSignIn = await loseCommitThenAnswer({ whileLosing }, () =>
       breakable.magicLinks.verify({ token, email }, 'api', caller()),
     )
-    assert.equal(signedIn.isNewUser, true)
-    assert.equal((await services.sessions.authenticate(signedIn.tokens.accessToken)).user.email, email)
+    assert.equal(firstSignIn.isNewUser, true)
+    assert.equal((await services.sessions.authenticate(firstSignIn.tokens.accessToken)).user.email, email)
 
     const secondLink = await services.sendTo(email)
     const secondSignIn = await whileLosing('answer', () =>
@@ -202,10 +209,10 @@ forEachEngine(engine => {
     const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const { tokens, session } = await services.signIn('ann@example.com')
     await services.sessions.refresh(tokens.refreshToken, null, caller())
-    const reuse = () => breakable.sessions.refresh(tokens.refreshToken, null, caller())
-    assert.equal(await refusedWith(whileLosing('commit', reuse)), 'unavailable')
+    const refreshAgain = () => breakable.sessions.refresh(tokens.refreshToken, null, caller())
+    assert.equal(await refusedWith(whileLosing('commit', refreshAgain)), 'unavailable')
     assert.equal((await services.store.sessions.find(session.id))?.endedAt, null)
-    assert.equal(await refusedWith(whileLosing('answer', reuse)), 'refresh_token_reused')
+    assert.equal(await refusedWith(whileLosing('answer', refreshAgain)), 'refresh_token_reused')
     assert.equal((await services.store.sessions.find(session.id))?.endedBy, 'reuse')
   })
 

@@ -28,12 +28,12 @@ interface Model {
   signIns: number
 }
 
-interface Real {
+interface RealSystem {
   services: Services
   email: string
 }
 
-type Command = fc.AsyncCommand<Model, Real>
+type Command = fc.AsyncCommand<Model, RealSystem>
 
 const send: Command = {
   check: model => model.links.length < 4,
@@ -54,8 +54,8 @@ const useToken = (which: number, rightAddress: boolean): Command => ({
   check: model => which < model.links.length,
   async run(model, { services, email }) {
     const link = model.links[which]!
-    const claimed = address(rightAddress ? email : 'somebody-else@example.com')
-    const proof = { token: link.mailed.token, email: claimed }
+    const claimedAddress = address(rightAddress ? email : 'somebody-else@example.com')
+    const proof = { token: link.mailed.token, email: claimedAddress }
     const expected = rightAddress ? outcomeOf(model, link, services.clock.now()) : 'magic_link_invalid'
     assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), expected)
   },

@@ -11,7 +11,7 @@ import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { caller, openServices, type Services } from '../support/services.ts'
 
 /** So many sessions that their facts exceed the number of arguments that one call may have. */
-const MANY = 70_000
+const SESSION_COUNT = 70_000
 
 async function rowsOf({ opened }: Services, sql: string): Promise<Record<string, unknown>[]> {
   return (await opened.storage.engine.connection.execute(sql, [])).rows as Record<string, unknown>[]
@@ -45,13 +45,15 @@ forEachEngine(engine => {
     clock.advance(MINUTE)
     const isLive = async (id: string) => (await store.sessions.find(id))?.endedAt === null
     assert.ok(await isLive(nameOf(MAX_LIVE_SESSIONS - 1)))
-    const again = await services.signIn('ada@example.com')
+    const secondSignIn = await services.signIn('ada@example.com')
     assert.ok(!(await isLive(nameOf(MAX_LIVE_SESSIONS - 1))), 'the oldest')
-    for (const id of [again.session.id, session.id, nameOf(MAX_LIVE_SESSIONS - 2)])
+    for (const id of [secondSignIn.session.id, session.id, nameOf(MAX_LIVE_SESSIONS - 2)])
       assert.ok(await isLive(id))
     const { rows } = await store.securityEvents.list(user.id, { limit: 10, after: null })
-    const about = rows.filter(({ type }) => type === 'session_ended').map(({ sessionId }) => sessionId)
-    assert.deepEqual(about, [nameOf(MAX_LIVE_SESSIONS - 1)])
+    const endedSessionIds = rows
+      .filter(({ type }) => type === 'session_ended')
+      .map(({ sessionId }) => sessionId)
+    assert.deepEqual(endedSessionIds, [nameOf(MAX_LIVE_SESSIONS - 1)])
 
     const bob = await services.signIn('bob@example.com')
     assert.ok(await isLive(bob.session.id))
@@ -63,15 +65,15 @@ forEachEngine(engine => {
     const { clock, storage } = services
     const { user } = await services.signIn('ada@example.com')
     const now = clock.now()
-    const active = [aKey(user.id, { expiresAt: now + 1 }), aKey(user.id, { expiresAt: null })]
-    const expired = [aKey(user.id, { expiresAt: now }), aKey(user.id, { expiresAt: now - MINUTE })]
+    const activeKeys = [aKey(user.id, { expiresAt: now + 1 }), aKey(user.id, { expiresAt: null })]
+    const expiredKeys = [aKey(user.id, { expiresAt: now }), aKey(user.id, { expiresAt: now - MINUTE })]
     await storage.transaction(async tx => {
-      for (const key of [...active, ...expired]) await tx.apiKeys.insert(key)
+      for (const key of [...activeKeys, ...expiredKeys]) await tx.apiKeys.insert(key)
     })
     await services.users.delete(user.id)
-    const ended = await rowsOf(services, "select subject_id from endings where kind = 'api_key'")
-    assert.deepEqual(ended.map(row => row.subject_id).sort(), active.map(({ id }) => id).sort())
-    assert.equal((await services.store.apiKeys.findMany([active[0]!.id]))[0]!.revokedAt, now)
+    const endedKeys = await rowsOf(services, "select subject_id from endings where kind = 'api_key'")
+    assert.deepEqual(endedKeys.map(row => row.subject_id).sort(), activeKeys.map(({ id }) => id).sort())
+    assert.equal((await services.store.apiKeys.findMany([activeKeys[0]!.id]))[0]!.revokedAt, now)
   })
 
   test('an account whose deletion fails does not hold up the others', async t => {
@@ -100,9 +102,9 @@ forEachEngine(engine => {
     }
     clock.advance(DELETION_WAIT)
     await assert.rejects(deletions.deleteDue())
-    const left = await Promise.all([ada, bob].map(({ user }) => services.users.get(user.id)))
+    const usersAfterwards = await Promise.all([ada, bob].map(({ user }) => services.users.get(user.id)))
     assert.deepEqual(
-      left.map(user => user?.status),
+      usersAfterwards.map(user => user?.status),
       ['active', 'deleted'],
     )
   })
@@ -112,12 +114,12 @@ test('one transaction ends 70,000 sessions of a person, of before their limit, a
   const services = await openServices('sqlite', t)
   const { clock, opened } = services
   const { user, session } = await services.signIn('ada@example.com')
-  await copySession(services, 'sqlite', session.id, MANY)
+  await copySession(services, 'sqlite', session.id, SESSION_COUNT)
   const by = { at: clock.now(), caller: null }
   await opened.storage.transaction(tx => tx.sessions.endAllOf(user.id, 'suspended', null, by))
   const [live] = await rowsOf(services, 'select count(*) as n from sessions where ended_at is null')
   const [ended] = await rowsOf(services, "select count(*) as n from endings where kind = 'session'")
-  assert.deepEqual([Number(live!.n), Number(ended!.n)], [0, MANY + 1])
+  assert.deepEqual([Number(live!.n), Number(ended!.n)], [0, SESSION_COUNT + 1])
 })
 
 test('the journal reads the states that a transaction changed some at a time', async () => {

@@ -122,12 +122,12 @@ forEachEngine(engine => {
   describe('a queued mail', () => {
     test('is sent as soon as its transaction is durable', async t => {
       const { mailer, enqueue, dispatcher } = await openOutbox(engine, t)
-      const started = dispatcher()
-      started.start()
+      const startedDispatcher = dispatcher()
+      startedDispatcher.start()
       await enqueue('ada@example.com')
       await mailer.until(() => mailer.taken.length === 1)
       assert.equal(mailer.taken[0]!.to, 'ada@example.com')
-      await started.stop(1000)
+      await startedDispatcher.stop(1000)
     })
 
     test('is not queued when its transaction fails', async t => {
@@ -198,18 +198,18 @@ forEachEngine(engine => {
       }
       const id = await enqueue('a@example.com')
       const retrying = dispatcher()
-      const pauses: number[] = []
+      const pausesInSeconds: number[] = []
       for (let n = 0; n < 3; n++) {
         assert.equal(await retrying.drain(), 0)
-        const pause = (await lastMail('a@example.com')).nextAttemptAt - clock.now()
-        pauses.push(pause / SECOND)
-        timers.advance(pause - 1)
+        const retryPauseMs = (await lastMail('a@example.com')).nextAttemptAt - clock.now()
+        pausesInSeconds.push(retryPauseMs / SECOND)
+        timers.advance(retryPauseMs - 1)
         assert.equal(await retrying.drain(), 0)
         assert.equal(mailer.attempts, n + 1, 'no attempt before its time')
         timers.advance(1)
       }
       assert.equal(await retrying.drain(), 1)
-      assert.deepEqual(pauses, [2, 4, 8])
+      assert.deepEqual(pausesInSeconds, [2, 4, 8])
       assert.deepEqual([...ids], [id])
     })
 
@@ -219,8 +219,8 @@ forEachEngine(engine => {
       mailer.onDeliver = async () => {
         if (isFailing) throw new Error('no')
       }
-      const running = dispatcher()
-      running.start()
+      const runningDispatcher = dispatcher()
+      runningDispatcher.start()
       await enqueue('a@example.com')
       await mailer.until(() => mailer.attempts === 1)
       isFailing = false
@@ -228,7 +228,7 @@ forEachEngine(engine => {
       while (!timers.pending().some(due => due <= 2 * SECOND)) await new Promise(setImmediate)
       timers.advance(2 * SECOND)
       await mailer.until(() => mailer.taken.length === 1)
-      await running.stop(1000)
+      await runningDispatcher.stop(1000)
     })
 
     test('is retried after at most a minute', async t => {
@@ -238,15 +238,15 @@ forEachEngine(engine => {
         if (isDown) throw new Error('ECONNREFUSED')
       }
       await enqueue('a@example.com', { kind: 'welcome', trialCredit: '2.00' })
-      const running = dispatcher()
+      const runningDispatcher = dispatcher()
       for (const start = clock.now(); clock.now() - start < 60 * MINUTE; timers.advance(MAX_BACKOFF)) {
-        await running.drain()
+        await runningDispatcher.drain()
       }
       assert.ok(mailer.attempts < 70, `${mailer.attempts} attempts in an hour`)
       isDown = false
       assert.ok((await lastMail('a@example.com')).nextAttemptAt <= clock.now() + MINUTE)
       timers.advance(MINUTE)
-      assert.equal(await running.drain(), 1)
+      assert.equal(await runningDispatcher.drain(), 1)
       assert.equal(mailer.taken.length, 1)
     })
 
@@ -313,11 +313,11 @@ forEachEngine(engine => {
       mail.to === 'hangs@example.com' ? new Promise<void>(() => {}) : Promise.resolve()
     await enqueue('hangs@example.com')
     for (let n = 0; n < 50; n++) await enqueue(`u${n}@example.com`)
-    const running = dispatcher()
-    const drained = running.drain()
+    const runningDispatcher = dispatcher()
+    const draining = runningDispatcher.drain()
     await mailer.until(() => mailer.taken.length === 50 && mailer.attempts === 51)
     timers.advance(DELIVERY_DEADLINE)
-    assert.equal(await drained, 50)
+    assert.equal(await draining, 50)
     const row = await lastMail('hangs@example.com')
     assert.equal(row.state, 'queued')
     assert.match(row.lastError!, /30 seconds/)
@@ -327,23 +327,23 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const hangingMailer = createTestMailer()
     hangingMailer.onDeliver = () => new Promise<void>(() => {})
-    const running = createDispatcher({ ...services, mailer: hangingMailer, write: writeMail })
-    running.start()
+    const runningDispatcher = createDispatcher({ ...services, mailer: hangingMailer, write: writeMail })
+    runningDispatcher.start()
     await services.magicLinks.send({ email: email('a@example.com'), appId: 'console' }, services.caller())
     await hangingMailer.until(() => hangingMailer.attempts === 1)
     await services.magicLinks.send({ email: email('b@example.com'), appId: 'console' }, services.caller())
     assert.equal(hangingMailer.taken.length, 0)
-    await running.stop(600)
+    await runningDispatcher.stop(600)
   })
 
   test('at most eight deliveries run concurrently', async t => {
     const { mailer, enqueue, dispatcher } = await openOutbox(engine, t)
-    let active = 0
+    let activeCount = 0
     let maxActive = 0
     mailer.onDeliver = async () => {
-      maxActive = Math.max(maxActive, ++active)
+      maxActive = Math.max(maxActive, ++activeCount)
       await new Promise(setImmediate)
-      active--
+      activeCount--
     }
     for (let n = 0; n < 40; n++) await enqueue(`u${n}@example.com`)
     assert.equal(await dispatcher().drain(), 40)
@@ -390,7 +390,7 @@ forEachEngine(engine => {
   test('an unreachable store is retried, and no mail is sent twice', async t => {
     const { storage, mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
     let outages = 2
-    const flaky =
+    const failingAtFirst =
       <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
       async (...args: Args) => {
         if (outages-- > 0) throw new Error('connection lost')
@@ -398,15 +398,15 @@ forEachEngine(engine => {
       }
     const { outbox } = storage.store
     const cutStorage = withOutbox(storage, {
-      settle: flaky(outbox.settle.bind(outbox)),
+      settle: failingAtFirst(outbox.settle.bind(outbox)),
     })
     await enqueue('a@example.com')
-    const drained = dispatcher({ storage: cutStorage }).drain()
+    const draining = dispatcher({ storage: cutStorage }).drain()
     while (outages > -1) {
       await new Promise(setImmediate)
       if (timers.pending().some(due => due <= SECOND)) timers.advance(SECOND)
     }
-    assert.equal(await drained, 1)
+    assert.equal(await draining, 1)
     assert.equal(mailer.taken.length, 1)
     assert.equal((await lastMail('a@example.com')).state, 'sent')
   })
@@ -422,14 +422,14 @@ forEachEngine(engine => {
         return outbox.lease(...args)
       },
     })
-    const running = dispatcher({ storage: cutStorage })
-    running.start()
+    const runningDispatcher = dispatcher({ storage: cutStorage })
+    runningDispatcher.start()
     while (timers.pending().length === 0) await new Promise(setImmediate)
     assert.deepEqual(timers.pending(), [SECOND])
     isUnreachable = false
     timers.advance(SECOND)
     await mailer.until(() => mailer.taken.length === 1)
-    await running.stop(1000)
+    await runningDispatcher.stop(1000)
   })
 
   test('stopping waits for deliveries in progress and leaves the rest queued', async t => {
@@ -437,13 +437,13 @@ forEachEngine(engine => {
     const releases: (() => void)[] = []
     mailer.onDeliver = () => new Promise<void>(resolve => releases.push(resolve))
     for (let n = 0; n < 20; n++) await enqueue(`u${n}@example.com`)
-    const running = dispatcher()
-    running.start()
+    const runningDispatcher = dispatcher()
+    runningDispatcher.start()
     await mailer.until(() => mailer.attempts === 8)
-    const stopped = running.stop(5000)
+    const stopping = runningDispatcher.stop(5000)
     await new Promise(setImmediate)
     for (const release of releases) release()
-    await stopped
+    await stopping
     assert.equal(mailer.taken.length, 8)
     assert.equal((await storage.store.outbox.depth(clock.now())).queued, 12)
   })
@@ -452,10 +452,10 @@ forEachEngine(engine => {
     const { mailer, enqueue, dispatcher, lastMail } = await openOutbox(engine, t)
     mailer.onDeliver = () => new Promise<void>(() => {})
     await enqueue('a@example.com')
-    const running = dispatcher()
-    running.start()
+    const runningDispatcher = dispatcher()
+    runningDispatcher.start()
     await mailer.until(() => mailer.attempts === 1)
-    await running.stop(600)
+    await runningDispatcher.stop(600)
     const row = await lastMail('a@example.com')
     assert.equal(row.state, 'queued')
     assert.equal(row.leasedUntil, null)
@@ -479,14 +479,14 @@ forEachEngine(engine => {
     const lines: string[] = []
     const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
     const log = { debug: line, info: line, warn: line, error: line }
-    const running = dispatcher({ log })
+    const runningDispatcher = dispatcher({ log })
     const failures = [new Error('451 <ada@example.com> SECRET'), new MailRejected('550 <ada@example.com>')]
     mailer.onDeliver = async mail => {
       const failure = failures.shift()
       if (failure) throw new Error(`${failure.message} ${mail.link}`)
     }
     const id = await enqueue('ada@example.com', signIn())
-    for (let n = 0; n < 3; n++, timers.advance(MINUTE)) await running.drain()
+    for (let n = 0; n < 3; n++, timers.advance(MINUTE)) await runningDispatcher.drain()
     assert.equal(mailer.taken.length, 1)
     const output = lines.join('\n')
     assert.ok(output.includes(id))
@@ -504,8 +504,8 @@ forEachEngine(engine => {
       return 'accept'
     })
     for (const name of ['later', 'never', 'lost', 'fine']) await enqueue(`${name}@example.com`)
-    const running = dispatcher({ mailer: smtpMailer(t, server.port) })
-    for (let n = 0; n < 3; n++, timers.advance(10 * SECOND)) await running.drain()
+    const runningDispatcher = dispatcher({ mailer: smtpMailer(t, server.port) })
+    for (let n = 0; n < 3; n++, timers.advance(10 * SECOND)) await runningDispatcher.drain()
     const states = await Promise.all(
       ['later', 'never', 'lost', 'fine'].map(n => lastMail(`${n}@example.com`)),
     )
@@ -522,7 +522,7 @@ forEachEngine(engine => {
   })
 })
 
-/** The storage with some outbox operations replaced, to inject failures at that point. */
+/** The storage with some outbox operations replaced, to inject failures. */
 function withOutbox(storage: Storage, broken: Partial<Storage['store']['outbox']>): Storage {
   const outbox = new Proxy(storage.store.outbox, {
     get: (target, name) => {

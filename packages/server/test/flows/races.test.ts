@@ -67,8 +67,8 @@ forEachEngine(engine => {
     }
     const node = { ...storage, store: { ...storage.store, magicLinks: { ...magicLinks, find } } }
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
-    const verifying = otherNode.magicLinks.verify({ token, email: ANN }, 'api', caller())
-    assert.equal(await refusedWith(verifying), 'magic_link_invalid')
+    const pendingVerification = otherNode.magicLinks.verify({ token, email: ANN }, 'api', caller())
+    assert.equal(await refusedWith(pendingVerification), 'magic_link_invalid')
   })
 
   test('an account that another sign-in made meanwhile is signed in to, and is not new', async t => {
@@ -86,9 +86,13 @@ forEachEngine(engine => {
         id: newId(services.clock.now()),
         email: ANN,
       })
-    const signedIn = await otherNode.magicLinks.verify({ token: first.token, email: ANN }, 'api', caller())
-    assert.equal(signedIn.isNewUser, false)
-    assert.equal((await services.store.users.findByEmail(ANN))?.id, signedIn.user.id)
+    const secondSignIn = await otherNode.magicLinks.verify(
+      { token: first.token, email: ANN },
+      'api',
+      caller(),
+    )
+    assert.equal(secondSignIn.isNewUser, false)
+    assert.equal((await services.store.users.findByEmail(ANN))?.id, secondSignIn.user.id)
   })
 
   test('wrong codes of a link are cleared for the browser that requested it, and for no other', async t => {
@@ -106,8 +110,8 @@ forEachEngine(engine => {
         loginId: link.loginId,
         code: `${link.code[0] === '0' ? 1 : 0}${link.code.slice(1)}`,
       }
-      const typing = services.magicLinks.verify({ ...wrongProof, email: ANN }, 'api', caller())
-      assert.equal(await refusedWith(typing), 'magic_link_invalid')
+      const pendingCode = services.magicLinks.verify({ ...wrongProof, email: ANN }, 'api', caller())
+      assert.equal(await refusedWith(pendingCode), 'magic_link_invalid')
       return link
     }
     const verify = (proof: object) =>
@@ -191,11 +195,11 @@ forEachEngine(engine => {
     const { user } = await services.signIn(ANN)
     const newKey = { ...KEY, allowedNetworks: ['192.0.2.0/24'] }
     const { apiKey } = await services.apiKeys.create(user.id, newKey, caller())
-    const change = (allowedNetworks: string[], by: 'person' | 'key') =>
+    const changeNetworks = (allowedNetworks: string[], by: 'person' | 'key') =>
       refusedWith(otherNode.apiKeys.update(user.id, apiKey.id, { allowedNetworks }, by))
     hooks.meanwhile = () =>
       services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: ['192.0.2.0/25'] }, 'person')
-    assert.equal(await change(['192.0.2.0/24', '192.0.2.1/32'], 'key'), 'session_required')
+    assert.equal(await changeNetworks(['192.0.2.0/24', '192.0.2.1/32'], 'key'), 'session_required')
     assert.deepEqual((await services.apiKeys.get(user.id, apiKey.id)).allowedNetworks, ['192.0.2.0/25'])
     hooks.meanwhile = async () => {
       services.clock.advance(1)
@@ -203,6 +207,6 @@ forEachEngine(engine => {
       await storage.transaction(tx => tx.users.erase(user.id, services.clock.now()))
       await storage.store.apiKeys.pruneOfDeletedOwners(services.clock.now() + 1, 100)
     }
-    assert.equal(await change(['192.0.2.1/32'], 'person'), 'not_found')
+    assert.equal(await changeNetworks(['192.0.2.1/32'], 'person'), 'not_found')
   })
 })

@@ -13,7 +13,7 @@ interface Model {
   ended: 'no' | 'reuse' | 'logout'
 }
 
-interface Real {
+interface RealSystem {
   services: Services
   sessionId: string
 }
@@ -21,7 +21,7 @@ interface Real {
 const KEYS = [null, 'first-honest-key', 'second-honest-key'] as const
 
 /** Presents the token that was issued `behind` rotations before the current one. */
-class Refresh implements fc.AsyncCommand<Model, Real> {
+class Refresh implements fc.AsyncCommand<Model, RealSystem> {
   private readonly behind: number
   private readonly key: string | null
 
@@ -34,7 +34,7 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
     return this.behind < model.tokens.length
   }
 
-  async run(model: Model, { services, sessionId }: Real): Promise<void> {
+  async run(model: Model, { services, sessionId }: RealSystem): Promise<void> {
     const at = model.tokens.length - 1 - this.behind
     const call = services.sessions.refresh(model.tokens[at]!, this.key, caller())
     const expected = this.expected(model, at)
@@ -49,18 +49,18 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
       assert.equal(await refusedWith(call), expected)
       if (expected === 'refresh_token_reused') model.ended = 'reuse'
     }
-    const stored = await services.store.sessions.find(sessionId)
-    assert.equal(stored?.endedAt !== null, model.ended !== 'no')
+    const storedSession = await services.store.sessions.find(sessionId)
+    assert.equal(storedSession?.endedAt !== null, model.ended !== 'no')
   }
 
   expected(model: Model, at: number): string {
-    const honest = this.behind > 0 && this.key !== null && model.keys[at] === this.key
+    const isHonest = this.behind > 0 && this.key !== null && model.keys[at] === this.key
     if (model.ended === 'logout') return 'invalid_refresh_token'
     if (model.ended === 'reuse') {
-      return this.behind > 0 && !honest ? 'refresh_token_reused' : 'invalid_refresh_token'
+      return this.behind > 0 && !isHonest ? 'refresh_token_reused' : 'invalid_refresh_token'
     }
     if (this.behind === 0) return 'rotated'
-    if (!honest) return 'refresh_token_reused'
+    if (!isHonest) return 'refresh_token_reused'
     return this.behind === 1 ? 'repeated' : 'invalid_refresh_token'
   }
 
@@ -69,12 +69,12 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
   }
 }
 
-class LogOut implements fc.AsyncCommand<Model, Real> {
+class LogOut implements fc.AsyncCommand<Model, RealSystem> {
   check(): boolean {
     return true
   }
 
-  async run(model: Model, { services }: Real): Promise<void> {
+  async run(model: Model, { services }: RealSystem): Promise<void> {
     assert.equal(await services.sessions.endByToken(model.tokens[0]!, 'logout', caller()), true)
     if (model.ended === 'no') model.ended = 'logout'
   }
@@ -84,12 +84,12 @@ class LogOut implements fc.AsyncCommand<Model, Real> {
   }
 }
 
-class Wait implements fc.AsyncCommand<Model, Real> {
+class Wait implements fc.AsyncCommand<Model, RealSystem> {
   check(): boolean {
     return true
   }
 
-  async run(_: Model, { services }: Real): Promise<void> {
+  async run(_: Model, { services }: RealSystem): Promise<void> {
     services.clock.advance(60_000)
   }
 

@@ -20,19 +20,19 @@ async function isEnded({ store }: Services, sessionId: string): Promise<boolean>
 forEachEngine(engine => {
   test('every refresh returns a new refresh token and a valid access token', async t => {
     const services = await openServices(engine, t)
-    const signedIn = await services.signIn('a@example.com')
+    const firstSignIn = await services.signIn('a@example.com')
     services.clock.advance(60_000)
-    const firstRefresh = await refresh(services, signedIn.tokens.refreshToken)
+    const firstRefresh = await refresh(services, firstSignIn.tokens.refreshToken)
     const secondRefresh = await refresh(services, firstRefresh.tokens.refreshToken)
-    const tokens = [signedIn.tokens, firstRefresh.tokens, secondRefresh.tokens]
+    const tokens = [firstSignIn.tokens, firstRefresh.tokens, secondRefresh.tokens]
     assert.equal(new Set(tokens.map(({ refreshToken }) => refreshToken)).size, 3)
     assert.equal(new Set(tokens.map(({ accessToken }) => accessToken)).size, 3)
-    assert.equal(firstRefresh.session.id, signedIn.session.id)
-    assert.equal(firstRefresh.user.id, signedIn.user.id)
+    assert.equal(firstRefresh.session.id, firstSignIn.session.id)
+    assert.equal(firstRefresh.user.id, firstSignIn.user.id)
     assert.equal(firstRefresh.tokens.refreshExpiresIn, 2_592_000)
     assert.equal(
       (await services.sessions.authenticate(secondRefresh.tokens.accessToken)).session.id,
-      signedIn.session.id,
+      firstSignIn.session.id,
     )
   })
 
@@ -61,9 +61,9 @@ forEachEngine(engine => {
       { kind: 'refresh_token_reused', at: services.clock.now(), network: '192.0.2.1', client: 'test' },
     ])
     const events = (await services.store.securityEvents.list(stolenSession.user.id, page)).rows
-    const reused = events.filter(({ type }) => type === 'refresh_token_reused')
+    const reuseEvents = events.filter(({ type }) => type === 'refresh_token_reused')
     assert.deepEqual(
-      reused.map(({ sessionId }) => sessionId),
+      reuseEvents.map(({ sessionId }) => sessionId),
       [stolenSession.session.id],
     )
     const endings = await services.store.endings.since(0, null, 10)
@@ -79,9 +79,9 @@ forEachEngine(engine => {
     const { tokens, session, user } = await services.signIn('a@example.com')
     await refresh(services, tokens.refreshToken)
     const received = new Promise(resolve => {
-      const stop = services.storage.events.subscribe(event => {
+      const unsubscribe = services.storage.events.subscribe(event => {
         if (event.type !== 'session.ended') return
-        stop()
+        unsubscribe()
         resolve(event)
       })
     })
@@ -186,10 +186,10 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     for (let round = 0; round < 10; round++) {
       const { tokens } = await services.signIn('a@example.com')
-      const racing = race(8, () => refresh(services, tokens.refreshToken, KEY))
+      const pendingRace = race(8, () => refresh(services, tokens.refreshToken, KEY))
       await services.sessions.endByToken(tokens.refreshToken, 'logout', caller())
-      const latest = [tokens, ...(await racing).won.map(answer => answer.tokens)]
-      for (const { refreshToken, accessToken } of latest) {
+      const latestTokens = [tokens, ...(await pendingRace).won.map(answer => answer.tokens)]
+      for (const { refreshToken, accessToken } of latestTokens) {
         assert.equal(await refusedWith(refresh(services, refreshToken, KEY)), 'invalid_refresh_token')
         assert.equal(await refusedWith(services.sessions.authenticate(accessToken)), 'invalid_token')
       }
@@ -212,8 +212,8 @@ forEachEngine(engine => {
     const firstRefresh = await refresh(services, tokens.refreshToken)
     for (const step of [0, 3000, 3000, 3999]) {
       services.clock.advance(step)
-      const repeated = await refresh(services, tokens.refreshToken)
-      assert.equal(repeated.tokens.refreshToken, firstRefresh.tokens.refreshToken)
+      const repeatedRefresh = await refresh(services, tokens.refreshToken)
+      assert.equal(repeatedRefresh.tokens.refreshToken, firstRefresh.tokens.refreshToken)
     }
     services.clock.advance(1)
     assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'refresh_token_reused')
@@ -242,7 +242,7 @@ forEachEngine(engine => {
     const bytes = (token: string) => Buffer.from(token.slice(4), 'base64url')
     const ownBytes = bytes(tokens.refreshToken)
     const otherBytes = bytes(otherUser.tokens.refreshToken)
-    const forged = [
+    const forgeries = [
       Buffer.concat([ownBytes.subarray(0, 22), otherBytes.subarray(22)]),
       Buffer.concat([ownBytes.subarray(0, 16), otherBytes.subarray(16)]),
       Buffer.concat([ownBytes.subarray(0, 21), Buffer.from([1]), ownBytes.subarray(22)]),
@@ -256,7 +256,7 @@ forEachEngine(engine => {
       tokens.refreshToken.slice(0, -1),
       `${tokens.refreshToken}A`,
       tokens.refreshToken.toLowerCase(),
-      ...forged.map(forgery => `svr_${forgery.toString('base64url')}`),
+      ...forgeries.map(forgery => `svr_${forgery.toString('base64url')}`),
     ]
     for (const token of refusedTokens) {
       assert.equal(await refusedWith(refresh(services, token)), 'invalid_refresh_token', token)
@@ -294,8 +294,8 @@ forEachEngine(engine => {
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const { tokens } = await services.signIn('a@example.com')
     const refreshed = await refresh(otherNode, tokens.refreshToken, KEY)
-    const repeated = await refresh(services, tokens.refreshToken, KEY)
-    assert.equal(repeated.tokens.refreshToken, refreshed.tokens.refreshToken)
+    const repeatedRefresh = await refresh(services, tokens.refreshToken, KEY)
+    assert.equal(repeatedRefresh.tokens.refreshToken, refreshed.tokens.refreshToken)
     assert.equal(await refusedWith(refresh(otherNode, tokens.refreshToken)), 'refresh_token_reused')
     assert.equal(
       await refusedWith(services.sessions.authenticate(refreshed.tokens.accessToken)),

@@ -176,9 +176,9 @@ forEachEngine(engine => {
   test('all +tags of a mailbox share its limit, and each is an address of its own', async t => {
     const services = await openServices(engine, t, { limits: [minute(3)] })
     const { user } = await services.signIn('foo@x.test')
-    const tagged = await services.signIn('foo+1@x.test')
-    assert.notEqual(tagged.user.id, user.id)
-    assert.equal(tagged.user.email, 'foo+1@x.test')
+    const signInWithTag = await services.signIn('foo+1@x.test')
+    assert.notEqual(signInWithTag.user.id, user.id)
+    assert.equal(signInWithTag.user.email, 'foo+1@x.test')
     await send(services, 'foo+2+3@x.test')
     assert.equal(await refusedWith(send(services, 'Foo+4@x.test')), 'rate_limited')
     assert.equal(await refusedWith(send(services, 'foo@x.test')), 'rate_limited')

@@ -17,12 +17,12 @@ interface Model {
   accepted: number[]
 }
 
-interface Real {
+interface RealSystem {
   services: Services
   email: string
 }
 
-const send: fc.AsyncCommand<Model, Real> = {
+const send: fc.AsyncCommand<Model, RealSystem> = {
   check: () => true,
   async run(model, { services, email }) {
     const now = services.clock.now()
@@ -30,8 +30,8 @@ const send: fc.AsyncCommand<Model, Real> = {
     model.accepted = model.accepted.map(at => Math.min(at, now))
     const waits = LIMITS.flatMap(({ window, limit }) => {
       const length = WINDOW_LENGTHS[window]
-      const inside = model.accepted.filter(at => at > now - length).sort((a, b) => a - b)
-      return inside.length < limit ? [] : [inside.at(-limit)! + length - now]
+      const acceptedInWindow = model.accepted.filter(at => at > now - length).sort((a, b) => a - b)
+      return acceptedInWindow.length < limit ? [] : [acceptedInWindow.at(-limit)! + length - now]
     })
     const refusal = await services.magicLinks
       .send({ email: address(email), appId: 'console' }, caller())
@@ -50,7 +50,7 @@ const send: fc.AsyncCommand<Model, Real> = {
   toString: () => 'send',
 }
 
-const wait = (ms: number): fc.AsyncCommand<Model, Real> => ({
+const wait = (ms: number): fc.AsyncCommand<Model, RealSystem> => ({
   check: () => true,
   run: async (_, { services }) => services.clock.set(services.clock.now() + ms),
   toString: () => `${ms < 0 ? 'the clock steps back' : 'wait'} ${Math.abs(ms)} ms`,

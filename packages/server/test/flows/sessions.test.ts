@@ -111,9 +111,9 @@ forEachEngine(engine => {
     const { tokens, user, session } = await services.signIn('a@example.com')
     const otherSession = await services.signIn('a@example.com')
     const received = new Promise(resolve => {
-      const stop = services.storage.events.subscribe(event => {
+      const unsubscribe = services.storage.events.subscribe(event => {
         if (event.type !== 'session.ended') return
-        stop()
+        unsubscribe()
         resolve(event)
       })
     })
@@ -173,9 +173,9 @@ forEachEngine(engine => {
       await refusedWith(services.sessions.refresh(idleSession.tokens.refreshToken, null, caller())),
       'invalid_refresh_token',
     )
-    const listed = await services.sessions.list(usedSession.user.id, page)
+    const listedSessions = await services.sessions.list(usedSession.user.id, page)
     assert.deepEqual(
-      listed.rows.map(({ id }) => id),
+      listedSessions.rows.map(({ id }) => id),
       [usedSession.session.id],
     )
     services.clock.advance(99_998)
@@ -306,8 +306,8 @@ forEachEngine(engine => {
   test('a genuine credential of one kind is refused for a session of the other', async t => {
     const services = await openServices(engine, t)
     const { user, session: pageSession } = await signInOnPage(services, 'a@example.com')
-    const signedIn = await services.signIn('a@example.com')
-    const apiSession = (await services.store.sessions.find(signedIn.session.id))!
+    const signInResult = await services.signIn('a@example.com')
+    const apiSession = (await services.store.sessions.find(signInResult.session.id))!
     const secretOf = ({ id, sealedSecret }: typeof apiSession) =>
       services.secrets.open('session-secret', sealedSecret, id)
     const sign = (session: typeof apiSession) =>

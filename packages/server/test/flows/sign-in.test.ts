@@ -37,17 +37,17 @@ const NEW_ACCOUNT = {
 forEachEngine(engine => {
   test('a link to an unknown address creates the whole account and signs in', async t => {
     const services = await openServices(engine, t)
-    const signedIn = await services.signIn('New@Example.com')
-    assert.equal(signedIn.isNewUser, true)
+    const signInResult = await services.signIn('New@Example.com')
+    assert.equal(signInResult.isNewUser, true)
     assert.deepEqual(
-      { ...signedIn.user, id: '' },
-      { ...signedIn.user, id: '', email: 'new@example.com', name: null, role: 'user', status: 'active' },
+      { ...signInResult.user, id: '' },
+      { ...signInResult.user, id: '', email: 'new@example.com', name: null, role: 'user', status: 'active' },
     )
     const { user, ...has } = (await accountParts(services, 'new@example.com'))!
-    assert.equal(user.id, signedIn.user.id)
+    assert.equal(user.id, signInResult.user.id)
     assert.deepEqual(has, NEW_ACCOUNT)
     assert.equal((await services.mailsTo('new@example.com', 'welcome'))[0]?.trialCredit, '2.00')
-    assert.equal((await services.sessions.authenticate(signedIn.tokens.accessToken)).user.id, user.id)
+    assert.equal((await services.sessions.authenticate(signInResult.tokens.accessToken)).user.id, user.id)
   })
 
   test('signing in again grants no second credit, plan or authorisation', async t => {
@@ -75,12 +75,12 @@ forEachEngine(engine => {
       services.storage.transaction = (work, landed) =>
         originalTransaction.call(services.storage, tx => work(failAt(tx, failing)), landed) as never
       const call = services.magicLinks.verify({ token, email }, 'api', caller())
-      const failed = await call.then(
+      const hasFailed = await call.then(
         () => false,
         () => true,
       )
       services.storage.transaction = originalTransaction
-      if (!failed) break
+      if (!hasFailed) break
       assert.equal(await accountParts(services, email), null, `failing statement ${failing}`)
       assert.equal((await services.mailsTo(email, 'welcome')).length, 0)
       assert.equal((await services.magicLinks.inspect(token, email)).state, 'live')
@@ -199,8 +199,8 @@ forEachEngine(engine => {
       refusedProofs.map(() => 'magic_link_invalid'),
     )
     assert.equal((await services.magicLinks.inspect(a.token, address('b@example.com'))).state, 'invalid')
-    const signedIn = await verifyToken(services, a.token, 'a@example.com', 'my-app')
-    assert.equal(signedIn.session.appId, 'my-app')
+    const signInResult = await verifyToken(services, a.token, 'a@example.com', 'my-app')
+    assert.equal(signInResult.session.appId, 'my-app')
     const otherSignIn = await verifyToken(services, b.token, 'b@example.com')
     assert.equal(otherSignIn.session.appId, 'console')
     assert.equal(otherSignIn.user.email, 'b@example.com')
@@ -234,8 +234,12 @@ forEachEngine(engine => {
       )
     }
     assert.equal(await refusedWith(verifyCode(services, a, 'b@example.com')), 'magic_link_invalid')
-    const signedIn = await verifyCode(services, { ...a, loginId: a.loginId.toUpperCase() }, 'a@example.com')
-    assert.equal(signedIn.user.email, 'a@example.com')
+    const signInResult = await verifyCode(
+      services,
+      { ...a, loginId: a.loginId.toUpperCase() },
+      'a@example.com',
+    )
+    assert.equal(signInResult.user.email, 'a@example.com')
     assert.equal(await refusedWith(verifyToken(services, a.token, 'a@example.com')), 'magic_link_used')
   })
 

@@ -85,10 +85,10 @@ forEachEngine(engine => {
 
   test('the first key of an algorithm is announced to other nodes, once', async t => {
     const { testStorage, nodeA } = await twoNodes(engine, t)
-    let announced = 0
+    let changeEventCount = 0
     const lastEvent = Promise.withResolvers<void>()
     testStorage.storage.events.subscribe(({ type }) => {
-      if (type === 'signing_keys.changed') announced++
+      if (type === 'signing_keys.changed') changeEventCount++
       if (type === 'mail.queued') lastEvent.resolve()
     })
     await nodeA.issue('ES256')
@@ -96,7 +96,7 @@ forEachEngine(engine => {
     // Events arrive in the order of the commits: once this one has arrived, all earlier ones have.
     await testStorage.storage.events.publish({ type: 'mail.queued' })
     await lastEvent.promise
-    assert.equal(announced, 1)
+    assert.equal(changeEventCount, 1)
   })
 
   test('the keys of all algorithms rotate together, and old tokens verify meanwhile', async t => {
@@ -130,8 +130,8 @@ forEachEngine(engine => {
       nodeA.keys.rotate(BY_COMMAND_LINE),
     ])
     const storedKeys = await testStorage.storage.store.signingKeys.list(testStorage.clock.now())
-    const unretired = storedKeys.filter(({ retiresAt }) => retiresAt === null)
-    assert.deepEqual(unretired.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA'])
+    const unretiredKeys = storedKeys.filter(({ retiresAt }) => retiresAt === null)
+    assert.deepEqual(unretiredKeys.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA'])
   })
 
   test('a key verifies its own algorithm only, whatever the header says', async t => {
@@ -177,13 +177,13 @@ forEachEngine(engine => {
       const id = tokenAlg.toLowerCase()
       const audience = `https://${id}.example.com`
       await services.apps.register({ id, name: id, audience, tokenAlg })
-      const published = services.signingKeys.jwks()
+      const publishedKeys = services.signingKeys.jwks()
       assert.ok(
-        published.keys.some(({ alg }) => alg === tokenAlg),
+        publishedKeys.keys.some(({ alg }) => alg === tokenAlg),
         'published before its first use',
       )
       const { token } = await services.agentTokens.exchange(key, audience, caller())
-      const { protectedHeader } = await jwtVerify(token, createLocalJWKSet(published), {
+      const { protectedHeader } = await jwtVerify(token, createLocalJWKSet(publishedKeys), {
         audience,
         currentDate: new Date(services.clock.now()),
       })

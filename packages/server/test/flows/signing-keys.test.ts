@@ -80,10 +80,10 @@ forEachEngine(engine => {
     const firstStart = nodeOn(testStorage)
     await firstStart.load()
     const token = firstStart.issue()
-    const restarted = nodeOn(testStorage)
-    await restarted.load()
-    assert.ok(await restarted.accepts(token))
-    assert.equal(restarted.current().kid, firstStart.current().kid)
+    const restartedNode = nodeOn(testStorage)
+    await restartedNode.load()
+    assert.ok(await restartedNode.accepts(token))
+    assert.equal(restartedNode.current().kid, firstStart.current().kid)
   })
 
   test('JWT-11: the key set contains only public keys', async t => {
@@ -229,9 +229,9 @@ forEachEngine(engine => {
   test('requests that meet an unknown key at once wait for one read, and all find it', async t => {
     const { nodeA, nodeB } = await twoNodes(engine, t)
     const { kid } = await nodeA.rotate(BY_COMMAND_LINE)
-    const found = await Promise.all([nodeB.find(kid), nodeB.find(kid), nodeB.find(kid)])
+    const foundKeys = await Promise.all([nodeB.find(kid), nodeB.find(kid), nodeB.find(kid)])
     assert.deepEqual(
-      found.map(key => key?.kid),
+      foundKeys.map(key => key?.kid),
       [kid, kid, kid],
     )
   })
@@ -243,20 +243,23 @@ forEachEngine(engine => {
     await node.load()
     const [key] = await testStorage.storage.store.signingKeys.list(testStorage.clock.now())
     const otherKey = await createSealedKey(testStorage)
-    const tampered = { ...otherKey, publicKey: key!.publicKey }
-    await testStorage.storage.store.signingKeys.insertNext(tampered, testStorage.clock.now() + 900 * SECOND)
+    const tamperedKey = { ...otherKey, publicKey: key!.publicKey }
+    await testStorage.storage.store.signingKeys.insertNext(
+      tamperedKey,
+      testStorage.clock.now() + 900 * SECOND,
+    )
     await assert.rejects(node.reload(), SealError)
     await assert.rejects(nodeOn(testStorage).load(), new RegExp(`signing key ${otherKey.id}`))
   })
 
   test('a node whose clock is behind signs with the first key that another one made', async t => {
     const testStorage = await openTestStorage(engine, t)
-    const ahead = nodeOn(testStorage)
-    await ahead.load()
+    const nodeAhead = nodeOn(testStorage)
+    await nodeAhead.load()
     testStorage.clock.advance(-SECOND)
-    const behind = nodeOn(testStorage)
-    await behind.load()
-    assert.equal(behind.current().kid, ahead.current().kid)
+    const nodeBehind = nodeOn(testStorage)
+    await nodeBehind.load()
+    assert.equal(nodeBehind.current().kid, nodeAhead.current().kid)
   })
 })
 

@@ -98,9 +98,9 @@ forEachEngine((engine: EngineName) => {
     }
     const log = createLog('info', { write })
     const services = await openServices(engine, t, { log })
-    const expired = await linkToNewAddress(services)
+    const expiredLink = await linkToNewAddress(services)
     services.clock.advance(MAGIC_LINK_LIFETIME)
-    assert.equal(await typeWrongCode(services, expired), INVALID_CODE)
+    assert.equal(await typeWrongCode(services, expiredLink), INVALID_CODE)
     for (let tries = 1; tries < WRONG_CODES_UNRECOGNISED; tries++)
       await typeWrongCode(services, await linkToNewAddress(services), { ip: unusedIp() })
     assert.equal(lines.length, 0)
@@ -170,29 +170,38 @@ forEachEngine((engine: EngineName) => {
   test('a browser with an earlier sign-in has its own limit of wrong codes, which others cannot use up', async t => {
     const services = await openServices(engine, t)
     await useUpServiceLimit(services)
-    const returning = { isReturning: true }
-    assert.equal(await typeCode(services, await services.sendTo('ada@example.com'), returning), 'none')
+    const fromReturningBrowser = { isReturning: true }
+    assert.equal(
+      await typeCode(services, await services.sendTo('ada@example.com'), fromReturningBrowser),
+      'none',
+    )
     for (let tries = 0; tries < WRONG_CODES_RECOGNISED; tries++)
       assert.equal(
-        await typeWrongCode(services, await services.sendTo('ada@example.com'), returning),
+        await typeWrongCode(services, await services.sendTo('ada@example.com'), fromReturningBrowser),
         INVALID_CODE,
       )
-    assert.equal(await typeCode(services, await services.sendTo('ada@example.com'), returning), RATE_LIMITED)
-    assert.equal(await typeCode(services, await services.sendTo('eve@example.com'), returning), 'none')
+    assert.equal(
+      await typeCode(services, await services.sendTo('ada@example.com'), fromReturningBrowser),
+      RATE_LIMITED,
+    )
+    assert.equal(
+      await typeCode(services, await services.sendTo('eve@example.com'), fromReturningBrowser),
+      'none',
+    )
   })
 
   test('codes from a browser with an earlier sign-in are checked while other checks are queued', async t => {
     const services = await openServices(engine, t)
     const mailedLink = await services.sendTo('ada@example.com')
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
-    const waiting = Array.from({ length: MAX_WAITING_PER_KEY + 1 }, () =>
+    const waitingCalls = Array.from({ length: MAX_WAITING_PER_KEY + 1 }, () =>
       services.storage.runExclusive([UNRECOGNISED_QUEUE], () => gate),
     )
     // On SQLite no caller waits here, since its writer serializes transactions.
     if (engine === 'postgres') assert.equal(await typeCode(services, mailedLink), RATE_LIMITED)
     assert.equal(await typeCode(services, mailedLink, { isReturning: true }), 'none')
     open()
-    await Promise.all(waiting)
+    await Promise.all(waitingCalls)
   })
 
   test('wrong codes from browsers with an earlier sign-in do not count for other browsers', async t => {
@@ -205,25 +214,25 @@ forEachEngine((engine: EngineName) => {
   test('clear-limits resets the limits of an address, but not the service-wide limit', async t => {
     const services = await openServices(engine, t)
     const ada = 'ada@example.com'
-    const returning = { isReturning: true }
-    const clear = () => runCommand(services, 'users clear-limits', ada)
+    const fromReturningBrowser = { isReturning: true }
+    const clearLimits = () => runCommand(services, 'users clear-limits', ada)
     for (let tries = 0; tries < WRONG_CODES_RECOGNISED; tries++)
-      await typeWrongCode(services, await services.sendTo(ada), returning)
+      await typeWrongCode(services, await services.sendTo(ada), fromReturningBrowser)
     for (let tries = 0; tries < WRONG_CODES_PER_MAILBOX; tries++)
       await typeWrongCode(services, await services.sendTo(ada), { ip: unusedIp() })
-    assert.equal(await typeCode(services, await services.sendTo(ada), returning), RATE_LIMITED)
+    assert.equal(await typeCode(services, await services.sendTo(ada), fromReturningBrowser), RATE_LIMITED)
     assert.equal(await typeCode(services, await services.sendTo(ada)), RATE_LIMITED)
-    await clear()
+    await clearLimits()
     for (let tries = WRONG_CODES_PER_MAILBOX; tries < WRONG_CODES_UNRECOGNISED; tries++) {
-      if (tries % WRONG_CODES_PER_MAILBOX === 0) await clear()
+      if (tries % WRONG_CODES_PER_MAILBOX === 0) await clearLimits()
       assert.equal(
         await typeWrongCode(services, await services.sendTo(ada), { ip: unusedIp() }),
         INVALID_CODE,
       )
     }
-    await clear()
+    await clearLimits()
     assert.equal(await typeCode(services, await services.sendTo(ada)), RATE_LIMITED, 'the service-wide limit')
-    assert.equal(await typeCode(services, await services.sendTo(ada), returning), 'none')
+    assert.equal(await typeCode(services, await services.sendTo(ada), fromReturningBrowser), 'none')
   })
 
   test('a wrong code for a suspended account is refused like any other', async t => {
@@ -255,12 +264,12 @@ interface TypedFrom {
 }
 
 let people = 0
-let hosts = 0
+let hostCount = 0
 
 /** An address in a network that was not used before, whatever prefix length is counted. */
 function unusedIp(): string {
-  hosts++
-  return `10.${hosts >> 8}.${hosts & 255}.1`
+  hostCount++
+  return `10.${hostCount >> 8}.${hostCount & 255}.1`
 }
 
 /** A link to an address not used before. */

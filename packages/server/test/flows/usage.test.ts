@@ -41,14 +41,16 @@ async function withKey(
 function soleUsedBucket(buckets: UsageBucket[]): Partial<UsageBucket> {
   const usedBuckets = buckets
     .map(bucket =>
-      Object.fromEntries(COUNTED.filter(name => isUsed(bucket[name])).map(name => [name, bucket[name]])),
+      Object.fromEntries(
+        COUNTED_FIELDS.filter(name => isUsed(bucket[name])).map(name => [name, bucket[name]]),
+      ),
     )
     .filter(counts => Object.keys(counts).length > 0)
   assert.equal(usedBuckets.length, 1, `${usedBuckets.length} buckets are used`)
   return usedBuckets[0]!
 }
 
-const COUNTED = [...COUNTERS, 'refused'] as const
+const COUNTED_FIELDS = [...COUNTERS, 'refused'] as const
 
 function isUsed(value: number | object): boolean {
   return typeof value === 'number' ? value > 0 : Object.keys(value).length > 0
@@ -88,9 +90,12 @@ forEachEngine(engine => {
     await apiKeys.revoke(userId, keyId, null)
     for (let n = 0; n < 3; n++) assert.equal(await exchange('192.0.2.1'), 'api_key_revoked')
     await meter.flush()
-    const refused = { rate_limited: 1, network_not_allowed: 1, api_key_revoked: 3 }
-    assert.deepEqual(soleUsedBucket(await usage.ofKey(userId, keyId)), { exchanges: 1, refused })
-    assert.deepEqual(soleUsedBucket(await usage.ofUser(userId)), { exchanges: 1, refused })
+    const refusalCounts = { rate_limited: 1, network_not_allowed: 1, api_key_revoked: 3 }
+    assert.deepEqual(soleUsedBucket(await usage.ofKey(userId, keyId)), {
+      exchanges: 1,
+      refused: refusalCounts,
+    })
+    assert.deepEqual(soleUsedBucket(await usage.ofUser(userId)), { exchanges: 1, refused: refusalCounts })
   })
 
   test('a charge is counted once, also when it is repeated', async t => {
@@ -145,9 +150,9 @@ forEachEngine(engine => {
       clock.advance(1)
       meter.count(userId, keyId, 'exchanges', 4)
       await meter.flush()
-      const hours = await reports.ofKey(userId, keyId, { bucket: 'hour' })
+      const hourlyBuckets = await reports.ofKey(userId, keyId, { bucket: 'hour' })
       assert.deepEqual(
-        hours.slice(-2).map(bucket => bucket.exchanges),
+        hourlyBuckets.slice(-2).map(bucket => bucket.exchanges),
         [3, 4],
       )
       assert.deepEqual((await reports.ofKey(userId, keyId)).at(-1)!.exchanges, 7)
@@ -190,18 +195,18 @@ forEachEngine(engine => {
 
     test('counts during a flush are stored by the next one', async t => {
       const gate = Promise.withResolvers<void>()
-      const reached = Promise.withResolvers<void>()
+      const flushReached = Promise.withResolvers<void>()
       const { meter, reports, userId, keyId } = await withMeter(engine, t, real => ({
         ...real,
         async transaction(work, readBack) {
-          reached.resolve()
+          flushReached.resolve()
           await gate.promise
           return real.transaction(work, readBack)
         },
       }))
       meter.count(userId, keyId, 'exchanges')
       const firstFlush = meter.flush()
-      await reached.promise
+      await flushReached.promise
       meter.count(userId, keyId, 'exchanges')
       gate.resolve()
       await firstFlush
@@ -233,14 +238,14 @@ forEachEngine(engine => {
     test('beyond the maximum number of keys none are counted until a flush, which starts early', async t => {
       const gate = Promise.withResolvers<void>()
       const bounds = { maxSubjects: 4, flushEarlyAt: 3 }
-      const begun = Promise.withResolvers<void>()
+      const flushBegun = Promise.withResolvers<void>()
       const { meter, reports, userId } = await withMeter(
         engine,
         t,
         real => ({
           ...real,
           async transaction(work, readBack) {
-            begun.resolve()
+            flushBegun.resolve()
             await gate.promise
             return real.transaction(work, readBack)
           },
@@ -249,7 +254,7 @@ forEachEngine(engine => {
       )
       const keys = Array.from({ length: 10 }, () => newId(0))
       for (const keyId of keys) meter.count(userId, keyId, 'exchanges')
-      await begun.promise
+      await flushBegun.promise
       for (const keyId of keys) meter.count(userId, keyId, 'exchanges')
       gate.resolve()
       await meter.flush()

@@ -9,7 +9,7 @@ import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
 const page = { limit: 50, after: null }
-const UNKNOWN = '01900000-0000-7000-8000-000000000000'
+const UNKNOWN_ID = '01900000-0000-7000-8000-000000000000'
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 async function eventsOf({ store }: Services, userId: string): Promise<string[]> {
@@ -52,22 +52,22 @@ async function withTraces(services: Services) {
 /** The tables that contain a text in any column. */
 async function tablesWith({ opened }: Services, text: string): Promise<string[]> {
   const { engine } = opened.storage
-  const found: string[] = []
+  const tables: string[] = []
   for (const { name } of await createDb(engine, engine.connection).introspection.getTables()) {
     const { rows } = await engine.connection.execute(`select * from ${name}`, [])
-    if (JSON.stringify(rows).includes(text)) found.push(name)
+    if (JSON.stringify(rows).includes(text)) tables.push(name)
   }
-  return found.sort()
+  return tables.sort()
 }
 
 /** The types of the next events, up to the first of `type`. */
 function eventsUntil({ storage }: Services, type: string): Promise<string[]> {
   return new Promise(resolve => {
     const types: string[] = []
-    const stop = storage.events.subscribe(event => {
+    const unsubscribe = storage.events.subscribe(event => {
       types.push(event.type)
       if (event.type !== type) return
-      stop()
+      unsubscribe()
       resolve(types)
     })
   })
@@ -118,9 +118,9 @@ forEachEngine(engine => {
         const { refused } = await race<unknown>(3, index =>
           index === 1 ? services.users[verb](user.id) : services.magicLinks.verify(proof, 'api', caller()),
         )
-        const allowed = ['account_suspended', 'magic_link_used']
+        const allowedCodes = ['account_suspended', 'magic_link_used']
         assert.ok(
-          refused.every(code => allowed.includes(code)),
+          refused.every(code => allowedCodes.includes(code)),
           refused.join(),
         )
         assert.deepEqual((await services.sessions.list(user.id, page)).rows, [])
@@ -161,9 +161,9 @@ forEachEngine(engine => {
     const mailedLink = await services.sendTo('gone@example.com')
     const received = eventsUntil(services, 'user.changed')
 
-    const deleted = await services.users.delete(user.id)
+    const deletedUser = await services.users.delete(user.id)
     assert.deepEqual(
-      { status: deleted.status, name: deleted.name, email: deleted.email },
+      { status: deletedUser.status, name: deletedUser.name, email: deletedUser.email },
       { status: 'deleted', name: null, email: null },
     )
     const types = await received
@@ -190,9 +190,9 @@ forEachEngine(engine => {
     await services.users.delete(user.id)
     assert.deepEqual(await tablesWith(services, ERASED_ADDRESS), [])
     assert.equal((await services.mailsTo('stays@example.com', 'sign_in')).length, 1)
-    const due = await services.store.outbox.lease(services.clock.now(), services.clock.now() + 1, 100)
+    const dueMails = await services.store.outbox.lease(services.clock.now(), services.clock.now() + 1, 100)
     assert.deepEqual(
-      due.map(({ recipient }) => recipient),
+      dueMails.map(({ recipient }) => recipient),
       ['stays@example.com'],
     )
     assert.equal(await refusedWith(services.magicLinks.verify(stranger, 'api', caller())), 'none')
@@ -237,8 +237,8 @@ forEachEngine(engine => {
         refused.join(),
       )
       assert.equal((await services.users.get(user.id))!.status, 'deleted')
-      const remaining = await services.store.users.findByEmail(address(ERASED_ADDRESS))
-      if (remaining) await services.users.delete(remaining.id)
+      const remainingUser = await services.store.users.findByEmail(address(ERASED_ADDRESS))
+      if (remainingUser) await services.users.delete(remainingUser.id)
     }
   })
 
@@ -275,20 +275,20 @@ forEachEngine(engine => {
   test('operations on an unknown user id are refused as not found', async t => {
     const { users } = await openServices(engine, t)
     const calls = [
-      users.find(UNKNOWN),
+      users.find(UNKNOWN_ID),
       users.find('nobody@example.com'),
       users.find('neither'),
-      users.rename(UNKNOWN, 'x'),
-      users.setRole(UNKNOWN, 'admin'),
-      users.suspend(UNKNOWN),
-      users.activate(UNKNOWN),
-      users.delete(UNKNOWN),
+      users.rename(UNKNOWN_ID, 'x'),
+      users.setRole(UNKNOWN_ID, 'admin'),
+      users.suspend(UNKNOWN_ID),
+      users.activate(UNKNOWN_ID),
+      users.delete(UNKNOWN_ID),
     ]
     assert.deepEqual(
       await Promise.all(calls.map(refusedWith)),
       calls.map(() => 'not_found'),
     )
-    assert.equal(await users.get(UNKNOWN), null)
+    assert.equal(await users.get(UNKNOWN_ID), null)
   })
 
   test('an account is found by id or by any spelling of its address', async t => {

@@ -79,16 +79,16 @@ forEachEngine(engine => {
     const endpoint = await openEndpoint(t)
     const allowedPort = new URL(endpoint.url).port
     const answers: LookupAddress[][] = []
-    let lookups = 0
-    const resolve = ((
+    let lookupCount = 0
+    const resolveName = ((
       _name: string,
       _options: object,
       done: (error: null, found: LookupAddress[]) => void,
     ) => {
-      lookups++
+      lookupCount++
       done(null, answers.shift() ?? [{ address: FORBIDDEN, family: 4 }])
     }) as never
-    const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED, resolve) })
+    const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED, resolveName) })
     // The URL has the port of the forbidden server, to which a client that resolves the name twice would connect.
     const { id } = await subscribe(services, `http://rebinding.example.com:${forbidden.port}/`, [
       'user.created',
@@ -104,9 +104,9 @@ forEachEngine(engine => {
       [{ address: '127.0.0.1', family: 4 }],
     ]) {
       answers.push(found)
-      const lookupsBefore = lookups
+      const lookupsBefore = lookupCount
       await delivery.drain()
-      assert.equal(lookups, lookupsBefore + 1, 'one look-up, of which the address is used')
+      assert.equal(lookupCount, lookupsBefore + 1, 'one look-up, of which the address is used')
       services.clock.advance(HOUR)
     }
     assert.equal(forbidden.connections(), 0)

@@ -67,7 +67,7 @@ forEachEngine(engine => {
     await causeEveryEvent(services)
     const events = await received()
     assert.deepEqual(new Set(events.map(({ body }) => body.type)), new Set(WEBHOOK_EVENT_TYPES))
-    for (const [type, { subject, fields }] of documented()) {
+    for (const [type, { subject, fields }] of documentedEvents()) {
       const eventsOfType = events.filter(({ body }) => body.type === type)
       const names = new Set(eventsOfType.flatMap(({ body }) => Object.keys(body.data)))
       assert.deepEqual([...names].toSorted(), fields.toSorted(), type)
@@ -103,10 +103,10 @@ forEachEngine(engine => {
         ({ body: { type, data, sequence } }) => `${data.connection_id} ${sequence} ${type}`,
       )
     await presence.record(node, [connection, ...otherConnections], [])
-    const connected = [connection, ...otherConnections].map(
+    const expectedEvents = [connection, ...otherConnections].map(
       ({ connectionId }) => `${connectionId} 1 agent.connected`,
     )
-    assert.deepEqual((await receivedAgentEvents()).toSorted(), connected.toSorted())
+    assert.deepEqual((await receivedAgentEvents()).toSorted(), expectedEvents.toSorted())
     await presence.record(node, [{ ...connection, keyId: newId(clock.now()) }], [])
     await presence.record(node, [], [newId(clock.now())])
     assert.deepEqual(await receivedAgentEvents(), [], 'a renewal with another key, and an unknown connection')
@@ -164,7 +164,7 @@ forEachEngine(engine => {
     const { clock, storage } = services
     const { user } = await services.signIn('ada@example.com')
     const subscribeTo = (...events: WebhookEventType[]) => subscribe(services, 'http://127.0.0.1:1/', events)
-    const expire = async (keys: number) => {
+    const expireKeys = async (keys: number) => {
       clock.advance(1)
       await storage.transaction(async tx => {
         for (let n = 0; n < keys; n++) await tx.apiKeys.insert(aKey(user.id, { expiresAt: clock.now() }))
@@ -173,16 +173,16 @@ forEachEngine(engine => {
     const { id } = await subscribeTo('api_key.expired')
     await (await services.webhooks()).change(id, { enabled: false }, BY_COMMAND_LINE)
     await subscribeTo('api_key.expiring')
-    await expire(1)
+    await expireKeys(1)
     assert.equal(await announceExpired(services), 0)
 
     await subscribeTo()
-    await expire(101)
+    await expireKeys(101)
     await subscribeTo('api_key.expired')
     assert.equal(await announceExpired(services), 101)
 
-    await expire(1)
-    await expire(1)
+    await expireKeys(1)
+    await expireKeys(1)
     clock.advance(3 * DAY - 1)
     assert.equal(await announceExpired(services), 1)
   })
@@ -230,9 +230,9 @@ forEachEngine(engine => {
     const user = aUser({ createdAt: now })
     const { id } = user
     const by = { at: now, caller: null }
-    const other = address('other@example.com')
+    const otherAddress = address('other@example.com')
     const updated = (data: object) => [['user.updated', id, { user_id: id, ...data }]]
-    const state = (type: string, status: string) => [[`user.${type}`, id, { user_id: id, status }]]
+    const stateEvents = (type: string, status: string) => [[`user.${type}`, id, { user_id: id, status }]]
     const unknownId = newId(now)
     assert.deepEqual(await eventsOf(tx => tx.users.insert(user)), [
       ['user.created', id, { user_id: id, role: 'user', status: 'active' }],
@@ -253,7 +253,7 @@ forEachEngine(engine => {
       updated({ changed: ['role'], role: 'support' }),
     )
     assert.deepEqual(
-      await eventsOf(tx => tx.users.changeEmail(id, user.email!, other, by)),
+      await eventsOf(tx => tx.users.changeEmail(id, user.email!, otherAddress, by)),
       updated({ changed: ['email'] }),
     )
     const deletion = (deletesAt: number | null) =>
@@ -267,18 +267,21 @@ forEachEngine(engine => {
     assert.deepEqual(await eventsOf(tx => tx.users.cancelDeletion(id, by)), [])
     assert.deepEqual(
       await eventsOf(tx => audited(tx).users.suspend(id, now)),
-      state('suspended', 'suspended'),
+      stateEvents('suspended', 'suspended'),
     )
     assert.deepEqual(await eventsOf(tx => audited(tx).users.suspend(id, now)), [])
-    assert.deepEqual(await eventsOf(tx => audited(tx).users.activate(id, now)), state('activated', 'active'))
+    assert.deepEqual(
+      await eventsOf(tx => audited(tx).users.activate(id, now)),
+      stateEvents('activated', 'active'),
+    )
     assert.deepEqual(await eventsOf(tx => audited(tx).users.activate(id, now)), [])
-    assert.deepEqual(await eventsOf(tx => tx.users.erase(id, now)), state('deleted', 'deleted'))
+    assert.deepEqual(await eventsOf(tx => tx.users.erase(id, now)), stateEvents('deleted', 'deleted'))
     for (const withoutEffect of [
       (tx: Transaction) => tx.users.erase(id, now),
       (tx: Transaction) => tx.users.rename(unknownId, 'Ada', now),
       (tx: Transaction) => tx.users.setLocale(unknownId, 'de', now),
       (tx: Transaction) => audited(tx).users.setRole(unknownId, 'user', now),
-      (tx: Transaction) => tx.users.changeEmail(unknownId, user.email!, other, by),
+      (tx: Transaction) => tx.users.changeEmail(unknownId, user.email!, otherAddress, by),
     ])
       assert.deepEqual(await eventsOf(withoutEffect), [])
   })
@@ -313,13 +316,13 @@ forEachEngine(engine => {
     assert.deepEqual(await update({ name: 'x' }, newId(now)), [])
 
     const [successor, second] = [newId(now), await insert()]
-    const rotated = (key: string, expiresAt: number) =>
+    const rotatedEvent = (key: string, expiresAt: number) =>
       event('rotated', key, { replaced_by: successor, expires_at: toRfc3339OrNull(expiresAt) })
     const replace = (key: string, expiresAt: number) =>
       eventsOf(tx => tx.apiKeys.replace(key, successor, expiresAt, now, null))
-    assert.deepEqual(await replace(id, now + HOUR), [rotated(id, now + HOUR)])
+    assert.deepEqual(await replace(id, now + HOUR), [rotatedEvent(id, now + HOUR)])
     assert.deepEqual(await replace(id, now + HOUR), [])
-    assert.deepEqual(await replace(second, now), [rotated(second, now), event('revoked', second)])
+    assert.deepEqual(await replace(second, now), [rotatedEvent(second, now), event('revoked', second)])
 
     const revoke = () => eventsOf(tx => tx.apiKeys.revoke(id, now, { at: now, caller: null }))
     assert.deepEqual(await revoke(), [event('revoked', id)])
@@ -327,8 +330,8 @@ forEachEngine(engine => {
     const imported = aKey(userId, { createdAt: now })
     assert.equal((await eventsOf(tx => tx.apiKeys.insertImported(imported)))[0]?.[0], 'api_key.created')
     assert.deepEqual(await eventsOf(tx => tx.apiKeys.insertImported(imported)), [])
-    const ofAll = await eventsOf(tx => tx.apiKeys.revokeAllOf(userId, now))
-    assert.ok(ofAll.some(([type, key]) => type === 'api_key.revoked' && key === imported.id))
+    const eventsOfAll = await eventsOf(tx => tx.apiKeys.revokeAllOf(userId, now))
+    assert.ok(eventsOfAll.some(([type, key]) => type === 'api_key.revoked' && key === imported.id))
   })
 
   test('an event about the end of a session says its cause, and reuse has an event of its own', async t => {
@@ -355,10 +358,10 @@ forEachEngine(engine => {
     const loggedOut = await insert()
     assert.deepEqual(await end(loggedOut, 'logout'), [ended(loggedOut, 'logout')])
     assert.deepEqual(await end(loggedOut, 'logout'), [])
-    const reused = await insert()
-    assert.deepEqual(await end(reused, 'reuse'), [
-      ['session.reuse_detected', reused, { session_id: reused, user_id: userId }],
-      ended(reused, 'reuse'),
+    const reusedSession = await insert()
+    assert.deepEqual(await end(reusedSession, 'reuse'), [
+      ['session.reuse_detected', reusedSession, { session_id: reusedSession, user_id: userId }],
+      ended(reusedSession, 'reuse'),
     ])
     const suspended = await insert()
     assert.deepEqual(await eventsOf(tx => tx.sessions.endAllOf(userId, 'suspended', null, by)), [
@@ -370,13 +373,13 @@ forEachEngine(engine => {
     ])
     const signInId = newId(now)
     const grant = { scopes: [], audience: null, signInId }
-    const ofApp: Partial<Session> = { appId: 'shop', kind: 'app', grant }
+    const appSessionFields: Partial<Session> = { appId: 'shop', kind: 'app', grant }
     for (const [endSessions, cause] of [
       [(tx: Transaction) => tx.sessions.endAllOfApp(userId, 'shop', by), 'revoked'],
       [(tx: Transaction) => tx.sessions.endSomeOfApp('shop', 10, by), 'revoked'],
       [(tx: Transaction) => tx.sessions.endAllOfSignIn(signInId, by), 'logout'],
     ] as const) {
-      const id = await insert(ofApp)
+      const id = await insert(appSessionFields)
       assert.deepEqual(await eventsOf(endSessions), [ended(id, cause)])
     }
   })
@@ -435,8 +438,12 @@ async function causeEveryEvent(services: Services): Promise<void> {
   await sessions.refresh(tokens.refreshToken, null, caller())
   await sessions.refresh(tokens.refreshToken, null, caller()).catch(() => {})
 
-  const spend: SpendLimit[] = [{ amount: 1_600_000, per: 'day' }]
-  const limitedKey = await apiKeys.create(user.id, { ...NEW_KEY, limits: { ...NO_LIMITS, spend } }, caller())
+  const dailySpend: SpendLimit[] = [{ amount: 1_600_000, per: 'day' }]
+  const limitedKey = await apiKeys.create(
+    user.id,
+    { ...NEW_KEY, limits: { ...NO_LIMITS, spend: dailySpend } },
+    caller(),
+  )
   const charges = createCharges({ ...services, onSpend: apiKeys.alerts.onSpend })
   const charge = { userId: user.id, keyId: limitedKey.apiKey.id, amount: 1_600_000, description: 'x' }
   await charges.charge(await apps.find('hub'), charge, 'key-of-the-charge-0')
@@ -460,15 +467,15 @@ async function causeEveryEvent(services: Services): Promise<void> {
 }
 
 /** Reads the guide's table of event types; asserts that it lists all. */
-function documented(): Map<string, { subject: string; fields: string[] }> {
+function documentedEvents(): Map<string, { subject: string; fields: string[] }> {
   const rows = readFileSync(GUIDE, 'utf8').matchAll(/^\| `([a-z_]+\.[a-z_]+)` \| `(\w+)` \| ([^|]+) \|/gm)
-  const named = [...rows].map(([, type, subject, fields]) => {
+  const rowsByType = [...rows].map(([, type, subject, fields]) => {
     const names = [...fields!.matchAll(/`(\w+)`/g)].map(([, name]) => name!)
     return [type!, { subject: subject!, fields: names }] as const
   })
   assert.deepEqual(
-    named.map(([type]) => type),
+    rowsByType.map(([type]) => type),
     [...WEBHOOK_EVENT_TYPES],
   )
-  return new Map(named)
+  return new Map(rowsByType)
 }

@@ -32,10 +32,10 @@ async function openWebhooks(engine: EngineName, t: TestContext, overrides: Servi
   const delivery = deliveryOf(services)
   /** Opens another node on the same database. */
   async function openAnotherNode() {
-    const of = services.opened
+    const openedStorage = services.opened
     return openServices(engine, t, {
       webhookPrivateNetworks: LOCAL_NETWORKS,
-      on: { node: await of.reopen(), of },
+      on: { node: await openedStorage.reopen(), of: openedStorage },
     })
   }
   /** Announces one event of a subject for each number. */
@@ -113,8 +113,9 @@ forEachEngine(engine => {
     await users.delete(user.id)
     await delivery.drain()
 
-    const bySubject = Map.groupBy(endpoint.received, ({ body }) => body.subject.id as string)
-    const eventsOf = (id: string) => bySubject.get(id)!.map(({ body }) => `${body.sequence} ${body.type}`)
+    const eventsBySubject = Map.groupBy(endpoint.received, ({ body }) => body.subject.id as string)
+    const eventsOf = (id: string) =>
+      eventsBySubject.get(id)!.map(({ body }) => `${body.sequence} ${body.type}`)
     assert.deepEqual(eventsOf(user.id), [
       '1 user.created',
       '2 user.updated',
@@ -136,7 +137,7 @@ forEachEngine(engine => {
       '4 api_key.revoked',
     ])
     assert.deepEqual(eventsOf(next.id), ['1 api_key.created', '2 api_key.revoked'])
-    const dataOf = (id: string, index: number) => bySubject.get(id)![index]!.body.data
+    const dataOf = (id: string, index: number) => eventsBySubject.get(id)![index]!.body.data
     assert.deepEqual(dataOf(apiKey.id, 1).changed, ['name', 'allowed_networks'])
     assert.equal(dataOf(apiKey.id, 2).replaced_by, next.id)
     assert.deepEqual(dataOf(user.id, 2), { user_id: user.id, changed: ['role'], role: 'support' })
@@ -272,11 +273,11 @@ forEachEngine(engine => {
     await announce(newId(clock.now()), [1])
     assert.equal(await dropExcess(services, 6), 0)
     assert.equal(await dropExcess(services, 4), 2)
-    const waiting = async () =>
+    const waitingTypes = async () =>
       (await webhooks.deliveries(id, 'waiting', PAGE)).rows.map(({ type }) => type.split('.')[0]).toSorted()
-    assert.deepEqual(await waiting(), ['agent', 'user', 'user', 'user'])
+    assert.deepEqual(await waitingTypes(), ['agent', 'user', 'user', 'user'])
     assert.equal(await dropExcess(services, 2), 2)
-    assert.deepEqual(await waiting(), ['user', 'user'])
+    assert.deepEqual(await waitingTypes(), ['user', 'user'])
     assert.equal((await webhooks.find(id)).dropped, 4)
     await deliveryOf(services).drain()
     assert.deepEqual(
@@ -303,13 +304,13 @@ forEachEngine(engine => {
             data: { user_id },
           })
       })
-    const waiting = async () => (await webhooks.find(id)).waiting
+    const countWaiting = async () => (await webhooks.find(id)).waiting
     await announce('agent.connected', floodingUser, connections)
-    assert.equal(await waiting(), 300)
+    assert.equal(await countWaiting(), 300)
     await announce('agent.connected', otherUser, [newId(clock.now())])
-    assert.equal(await waiting(), 301)
+    assert.equal(await countWaiting(), 301)
     await announce('agent.disconnected', floodingUser, connections.slice(-2))
-    assert.equal(await waiting(), 302)
+    assert.equal(await countWaiting(), 302)
   })
 
   test('two nodes that deliver at once send each event once, and each subject in its order', async t => {
@@ -366,18 +367,18 @@ forEachEngine(engine => {
     const silentWebhook = await subscribe(services, `${endpoint.url}-silent`)
     for (let n = 0; n < CONCURRENT_CALLS + 2; n++) await announce(newId(clock.now()), [n])
     const pendingAnswers: (() => void)[] = []
-    const answered: string[] = []
+    const answeredBodies: string[] = []
     const delivery = deliveryOf(services, {
       call: (url, request) =>
         new Promise(resolve => {
           const answer = () => resolve({ status: 200, headers: {}, text: '' })
           if (url.endsWith('-silent')) return pendingAnswers.push(answer)
-          answered.push(request!.body!)
+          answeredBodies.push(request!.body!)
           answer()
         }),
     })
-    const drained = delivery.drain()
-    await until('all events of the other endpoint', () => answered.length === CONCURRENT_CALLS + 2)
+    const draining = delivery.drain()
+    await until('all events of the other endpoint', () => answeredBodies.length === CONCURRENT_CALLS + 2)
     await until(
       'all concurrent calls of the silent endpoint',
       () => pendingAnswers.length >= CONCURRENT_CALLS,
@@ -387,7 +388,7 @@ forEachEngine(engine => {
       await until('the next call', () => pendingAnswers.length > released)
       pendingAnswers[released]!()
     }
-    await drained
+    await draining
     assert.equal((await (await services.webhooks()).find(silentWebhook.id)).waiting, 0)
   })
 
@@ -402,15 +403,15 @@ forEachEngine(engine => {
       await delivery.drain()
       return endpoint.received.at(-1)!
     }
-    const withBothSecrets = await send()
+    const eventWithBothSecrets = await send()
     assert.deepEqual(
-      [isSignedBy(withBothSecrets, secret), isSignedBy(withBothSecrets, secondSecret.secret)],
+      [isSignedBy(eventWithBothSecrets, secret), isSignedBy(eventWithBothSecrets, secondSecret.secret)],
       [true, true],
     )
     await webhooks.removeSecret(id, first!.id, ACTED_BY)
-    const withSecondSecret = await send()
+    const eventWithSecondSecret = await send()
     assert.deepEqual(
-      [isSignedBy(withSecondSecret, secret), isSignedBy(withSecondSecret, secondSecret.secret)],
+      [isSignedBy(eventWithSecondSecret, secret), isSignedBy(eventWithSecondSecret, secondSecret.secret)],
       [false, true],
     )
     assert.equal(await refusedWith(webhooks.removeSecret(id, secondSecret.id, ACTED_BY)), 'invalid_request')
@@ -590,9 +591,9 @@ forEachEngine(engine => {
       await refusedWith(strictWebhooks.create({ url: 'https://8.8.8.8/', events: [] }, ACTED_BY)),
       'none',
     )
-    const created = await webhooks.create({ url: 'http://127.0.0.1:9/', events: [] }, ACTED_BY)
+    const newWebhook = await webhooks.create({ url: 'http://127.0.0.1:9/', events: [] }, ACTED_BY)
     assert.equal(
-      await refusedWith(webhooks.change(created.webhook.id, { url: 'https://10.0.0.1/' }, ACTED_BY)),
+      await refusedWith(webhooks.change(newWebhook.webhook.id, { url: 'https://10.0.0.1/' }, ACTED_BY)),
       'invalid_request',
     )
     for (let n = 1; n < MAX_WEBHOOKS; n++) await subscribe(services, 'https://hooks.example.com/')
@@ -605,9 +606,9 @@ forEachEngine(engine => {
     const { user } = await signIn('ada@example.com')
     const hub = await apps.find('hub')
     const charges = createCharges(services)
-    let charged = 0
+    let chargeCount = 0
     const charge = (amount: number) =>
-      charges.charge(hub, { userId: user.id, amount, description: 'x' }, `key-of-the-charge-${charged++}`)
+      charges.charge(hub, { userId: user.id, amount, description: 'x' }, `key-of-the-charge-${chargeCount++}`)
     await charge(1_500_000)
     await charge(1)
     await charge(1)

@@ -45,7 +45,7 @@ const RIGHTS: Record<string, Exclude<Access, 'public'>> = {
   'GET /v1/revocations': 'app',
   'POST /auth/introspect': 'app',
   'POST /auth/introspections': 'app',
-  // Last, since it ends the session that the other rows use.
+  // This row is last, since it ends the session that the other rows use.
   'DELETE /v1/sessions': 'owner',
 }
 
@@ -71,14 +71,14 @@ async function openCredentials(engine: EngineName, t: TestContext) {
     const { id, key } = await server.createKey(tokens.accessToken, body)
     return { id, key, headers: bearer(key) }
   }
-  const unrestricted = await createKey({})
-  const exchange = await server.post('/auth/agent-token', { api_key: unrestricted.key })
+  const unrestrictedKey = await createKey({})
+  const exchange = await server.post('/auth/agent-token', { api_key: unrestrictedKey.key })
   const { token: linkToken } = await server.sendTo('ada@example.com')
   const pageLink = { token: linkToken, email: 'ada@example.com' as never }
   const pageSession = await server.magicLinks.verify(pageLink, 'page', server.caller())
   const secret = await server.registerApp('reports')
-  const scoped = new Map<string, Headers>()
-  for (const scope of KNOWN_SCOPES) scoped.set(scope, (await createKey({ scopes: [scope] })).headers)
+  const headersByScope = new Map<string, Headers>()
+  for (const scope of KNOWN_SCOPES) headersByScope.set(scope, (await createKey({ scopes: [scope] })).headers)
   const ownScopeKey = await createKey({ scopes: ['own:everything'] })
   const expiringKey = await createKey({ expires_at: new Date(server.clock.now() + 1000).toISOString() })
   const revokedKey = await createKey({})
@@ -98,12 +98,12 @@ async function openCredentials(engine: EngineName, t: TestContext) {
     { name: 'access token', headers: bearer(tokens.accessToken), refusal: always(null) },
     {
       name: 'key without scopes',
-      headers: unrestricted.headers,
+      headers: unrestrictedKey.headers,
       refusal: needed => (needed.endsWith('session') ? 'session_required' : null),
     },
     ...KNOWN_SCOPES.map(scope => ({
       name: `key with ${scope}`,
-      headers: scoped.get(scope)!,
+      headers: headersByScope.get(scope)!,
       refusal: (needed: string) => (needed === scope ? null : missingRight(needed)),
     })),
     { name: 'key with a scope of its own', headers: ownScopeKey.headers, refusal: missingRight },
@@ -170,9 +170,9 @@ forEachEngine(engine => {
   test('an API key may narrow the allowed networks of any key of its owner, but never widen them', async t => {
     const { server, headersOf } = await openCredentials(engine, t)
     const token = headersOf('access token').Authorization!.slice('Bearer '.length)
-    const target = await server.createKey(token, {})
+    const targetKey = await server.createKey(token, {})
     const patch = async (headers: Headers, allowed_networks: string[]) => {
-      const { status, body } = await server.call('PATCH', `/v1/api-keys/${target.id}`, {
+      const { status, body } = await server.call('PATCH', `/v1/api-keys/${targetKey.id}`, {
         headers,
         body: { allowed_networks },
       })
@@ -299,15 +299,15 @@ test('a user id in a body does not change whose data a call accesses', async t =
   for (const name of ['user_id', 'userId', 'owner_id', 'agent_id']) {
     const path = `/v1/api-keys?${name}=${carl.user.id}`
     assert.equal((await server.post(path, { name: 'mine' })).status, 401)
-    const refused = await server.post(path, { [name]: carl.user.id }, { headers })
-    assert.deepEqual([refused.status, refused.body.errors[0].field], [400, name])
-    const made = await server.post(path, {}, { headers })
-    assert.equal(made.status, 201)
-    assert.notEqual(made.body.user_id, carl.user.id)
-    assert.equal(made.body.key_prefix, made.body.key.slice(0, 12))
+    const refusal = await server.post(path, { [name]: carl.user.id }, { headers })
+    assert.deepEqual([refusal.status, refusal.body.errors[0].field], [400, name])
+    const creationAnswer = await server.post(path, {}, { headers })
+    assert.equal(creationAnswer.status, 201)
+    assert.notEqual(creationAnswer.body.user_id, carl.user.id)
+    assert.equal(creationAnswer.body.key_prefix, creationAnswer.body.key.slice(0, 12))
   }
-  const listed = await server.get('/v1/api-keys', { token: carl.tokens.accessToken })
-  assert.deepEqual(listed.body.data, [])
+  const keyList = await server.get('/v1/api-keys', { token: carl.tokens.accessToken })
+  assert.deepEqual(keyList.body.data, [])
 })
 
 test('a key of a suspended owner is refused with account_suspended on every route', async t => {

@@ -30,18 +30,24 @@ function withoutVaryingHeaders({
 forEachEngine(engine => {
   test('the API changes an address by the links that both addresses got', async t => {
     const { server, token, linkTo } = await open(engine, t)
-    const requested = await server.post('/v1/me/email', { email: ' Ada@Example.ORG ' }, { token })
-    assert.deepEqual([requested.status, requested.body], [200, { status: 'sent', expires_in: 3600 }])
-    const pending = (await server.get('/v1/me', { token })).body.email_change
-    assert.equal(pending.email, 'ada@example.org')
-    assert.deepEqual(pending.awaits, ['old', 'new'])
+    const requestAnswer = await server.post('/v1/me/email', { email: ' Ada@Example.ORG ' }, { token })
+    assert.deepEqual([requestAnswer.status, requestAnswer.body], [200, { status: 'sent', expires_in: 3600 }])
+    const pendingChange = (await server.get('/v1/me', { token })).body.email_change
+    assert.equal(pendingChange.email, 'ada@example.org')
+    assert.deepEqual(pendingChange.awaits, ['old', 'new'])
 
     const confirm = async (link: URL) =>
       server.post('/v1/me/email/confirm', { token: link.searchParams.get('token') }, { token })
-    const first = await confirm(await linkTo('ada@example.org', 'email_change_new'))
-    assert.deepEqual([first.body.user.email, first.body.email_change.awaits], ['ada@example.com', ['old']])
-    const second = await confirm(await linkTo('ada@example.com', 'email_change_old'))
-    assert.deepEqual([second.body.user.email, second.body.email_change], ['ada@example.org', null])
+    const firstConfirmation = await confirm(await linkTo('ada@example.org', 'email_change_new'))
+    assert.deepEqual(
+      [firstConfirmation.body.user.email, firstConfirmation.body.email_change.awaits],
+      ['ada@example.com', ['old']],
+    )
+    const secondConfirmation = await confirm(await linkTo('ada@example.com', 'email_change_old'))
+    assert.deepEqual(
+      [secondConfirmation.body.user.email, secondConfirmation.body.email_change],
+      ['ada@example.org', null],
+    )
 
     await server.post('/v1/me/email', { email: 'third@example.org' }, { token })
     assert.equal((await server.call('DELETE', '/v1/me/email', { token })).status, 204)
@@ -101,21 +107,21 @@ forEachEngine(engine => {
   test('the API asks for the deletion of the account, shows its time, and cancels it', async t => {
     const { server, token, ada } = await open(engine, t)
     const deletesAt = toRfc3339(server.clock.now() + DELETION_WAIT)
-    const requested = await server.call('DELETE', '/v1/me', { token })
-    assert.deepEqual([requested.status, requested.body.deletes_at], [200, deletesAt])
+    const requestAnswer = await server.call('DELETE', '/v1/me', { token })
+    assert.deepEqual([requestAnswer.status, requestAnswer.body.deletes_at], [200, deletesAt])
     server.clock.advance(1000)
     assert.equal((await server.call('DELETE', '/v1/me', { token })).body.deletes_at, deletesAt)
     assert.equal((await server.get('/v1/me', { token })).body.user.status, 'active')
-    const exported = (await server.get('/v1/me/export', { token })).body
-    assert.equal(exported.deletes_at, deletesAt)
+    const exportedData = (await server.get('/v1/me/export', { token })).body
+    assert.equal(exportedData.deletes_at, deletesAt)
     const admin = await server.signIn('admin@example.com')
     await server.users.setRole(admin.user.id, 'admin')
     const shownToAdmin = await server.get(`/v1/admin/users/${ada.user.id}`, {
       token: admin.tokens.accessToken,
     })
     assert.equal(shownToAdmin.body.deletes_at, deletesAt)
-    const restored = await server.post('/v1/me/restore', {}, { token })
-    assert.deepEqual([restored.status, restored.body.deletes_at], [200, null])
+    const restoration = await server.post('/v1/me/restore', {}, { token })
+    assert.deepEqual([restoration.status, restoration.body.deletes_at], [200, null])
 
     await server.call('DELETE', '/v1/me', { token })
     server.clock.advance(DELETION_WAIT)

@@ -71,15 +71,17 @@ async function open(engine: EngineName, t: TestContext) {
   )
   await server.apps.register({ id: 'shop', name: 'Shop' })
   const grant = { scopes: Object.keys(SCOPES), audience: null }
-  const prepared = server.sessions.prepareForApp('shop', grant, clock.now(), server.caller())
-  const appSession = await server.storage.transaction(tx => server.sessions.open(tx, admin.user, prepared))
+  const preparedSession = server.sessions.prepareForApp('shop', grant, clock.now(), server.caller())
+  const appSession = await server.storage.transaction(tx =>
+    server.sessions.open(tx, admin.user, preparedSession),
+  )
   const app = await server.sessions.appTokens(admin.user, appSession)
 
   // The rights are withdrawn on another node just before the calls, so they must not be cached.
   const node = await server.opened.reopen()
-  const other = await openServices(engine, t, { on: { node, of: server.opened } })
-  await other.users.setRole(formerAdmin.user.id, 'user')
-  await other.users.suspend(suspendedAdmin.user.id)
+  const otherNode = await openServices(engine, t, { on: { node, of: server.opened } })
+  await otherNode.users.setRole(formerAdmin.user.id, 'user')
+  await otherNode.users.suspend(suspendedAdmin.user.id)
 
   const afterReauthenticationWindow = {
     'admin:read': null,
@@ -235,12 +237,12 @@ forEachEngine(engine => {
     }
     const me = await call('GET', '/v1/me', { token: user.token })
     assert.equal(me.body.user.role, 'user')
-    const scoped = await call('POST', '/v1/api-keys', {
+    const scopedKeyAnswer = await call('POST', '/v1/api-keys', {
       token: user.token,
       body: { scopes: ['admin:write'] },
     })
-    assert.deepEqual([scoped.status, scoped.body.code], [400, 'invalid_request'])
-    assert.match(scoped.body.detail, /scopes: may contain admin:… for administrators only/)
+    assert.deepEqual([scopedKeyAnswer.status, scopedKeyAnswer.body.code], [400, 'invalid_request'])
+    assert.match(scopedKeyAnswer.body.detail, /scopes: may contain admin:… for administrators only/)
     const roleChange = await setRole(admin.token, user.user.id, 'admin')
     assert.equal(roleChange.body.role, 'admin')
     assert.equal(roleChange.body.gaining_keys.length, 1)

@@ -26,10 +26,10 @@ forEachEngine(engine => {
   test('people are found by the beginning of an address or a domain, by id, and by the prefix of a key', async t => {
     const { list, signIn, server, clock, token } = await open(engine, t)
     const people = ['ann@example.com', 'anna.b@example.com', 'bob@example.org', 'an_x@example.net']
-    const made = []
+    const signIns = []
     for (const email of people) {
       clock.advance(1)
-      made.push(await signIn(email))
+      signIns.push(await signIn(email))
     }
     const emails = async (path: string) =>
       (await list(path)).data.map((user: { email: string }) => user.email)
@@ -43,12 +43,12 @@ forEachEngine(engine => {
       (await emails('/users?query=@example.')).toSorted(),
       ['ada@example.com', 'admin@example.com', ...people].toSorted(),
     )
-    assert.deepEqual(await emails(`/users?query=${made[2]!.user.id}`), ['bob@example.org'])
-    const { key } = await server.createKey(made[2]!.tokens.accessToken)
+    assert.deepEqual(await emails(`/users?query=${signIns[2]!.user.id}`), ['bob@example.org'])
+    const { key } = await server.createKey(signIns[2]!.tokens.accessToken)
     assert.deepEqual(await emails(`/users?query=${key.slice(0, 12)}`), ['bob@example.org'])
-    const whole = await server.call('GET', `/v1/admin/users?query=${key}`, { token })
-    assert.equal(whole.status, 400)
-    assert.ok(!whole.text.includes(key), 'a whole key in a URL is refused and not repeated')
+    const wholeKeyAnswer = await server.call('GET', `/v1/admin/users?query=${key}`, { token })
+    assert.equal(wholeKeyAnswer.status, 400)
+    assert.ok(!wholeKeyAnswer.text.includes(key), 'a whole key in a URL is refused and not repeated')
   })
 
   test('lists of people are paged in every order, and filtered by status and role', async t => {
@@ -59,25 +59,25 @@ forEachEngine(engine => {
       if (n % 3 === 0) await users.suspend(user.id)
       if (n === 4) await users.setRole(user.id, 'support')
     }
-    const all = async (filter: string) => {
-      const found: string[] = []
+    const namesMatching = async (filter: string) => {
+      const foundNames: string[] = []
       for (let cursor = ''; ; ) {
         const page = await list(`/users?limit=2${filter}${cursor}`)
-        found.push(...page.data.map(({ email }: { email: string }) => email.split('@')[0]))
-        if (!page.has_more) return found
+        foundNames.push(...page.data.map(({ email }: { email: string }) => email.split('@')[0]))
+        if (!page.has_more) return foundNames
         cursor = `&cursor=${page.next_cursor}`
       }
     }
-    const newest = ['p6', 'p5', 'p4', 'p3', 'p2', 'p1', 'p0']
-    assert.deepEqual((await all('')).slice(0, 7), newest)
-    assert.deepEqual((await all('&sort=created_at')).slice(-7), newest.toReversed())
-    assert.deepEqual(await all('&status=suspended'), ['p6', 'p3', 'p0'])
-    assert.deepEqual(await all('&role=support'), ['p4'])
-    assert.deepEqual(await all('&role=admin&status=active'), ['admin'])
-    assert.deepEqual(await all('&query=p'), newest.toReversed())
-    assert.deepEqual(await all('&query=p&status=active'), ['p1', 'p2', 'p4', 'p5'])
-    assert.deepEqual((await all('&query=@example')).length, 9)
-    assert.deepEqual((await all('&status=active')).slice(0, 4), ['p5', 'p4', 'p2', 'p1'])
+    const newestFirst = ['p6', 'p5', 'p4', 'p3', 'p2', 'p1', 'p0']
+    assert.deepEqual((await namesMatching('')).slice(0, 7), newestFirst)
+    assert.deepEqual((await namesMatching('&sort=created_at')).slice(-7), newestFirst.toReversed())
+    assert.deepEqual(await namesMatching('&status=suspended'), ['p6', 'p3', 'p0'])
+    assert.deepEqual(await namesMatching('&role=support'), ['p4'])
+    assert.deepEqual(await namesMatching('&role=admin&status=active'), ['admin'])
+    assert.deepEqual(await namesMatching('&query=p'), newestFirst.toReversed())
+    assert.deepEqual(await namesMatching('&query=p&status=active'), ['p1', 'p2', 'p4', 'p5'])
+    assert.deepEqual((await namesMatching('&query=@example')).length, 9)
+    assert.deepEqual((await namesMatching('&status=active')).slice(0, 4), ['p5', 'p4', 'p2', 'p1'])
   })
 
   test('a person is suspended with a reason, activated, renamed and deleted, and each act is recorded', async t => {
@@ -120,27 +120,27 @@ forEachEngine(engine => {
     const auditEvents = async () => (await store.audit.list({}, { limit: 100, after: null })).rows
     const path = `/users/${ada.user.id}`
     const allChanges = { name: 'Ada', role: 'support', status: 'suspended', reason: 'all at once' }
-    const changed = await call('PATCH', path, allChanges)
+    const changeAnswer = await call('PATCH', path, allChanges)
     assert.deepEqual(
-      [changed.body.name, changed.body.role, changed.body.status],
+      [changeAnswer.body.name, changeAnswer.body.role, changeAnswer.body.status],
       ['Ada', 'support', 'suspended'],
     )
-    const made = (await auditEvents()).filter(({ reason }) => reason?.text === 'all at once')
-    assert.deepEqual(made.map(({ type }) => type).toReversed(), [
+    const newEvents = (await auditEvents()).filter(({ reason }) => reason?.text === 'all at once')
+    assert.deepEqual(newEvents.map(({ type }) => type).toReversed(), [
       'user.role_changed',
       'user.suspended',
       'user.updated',
     ])
-    const before = (await auditEvents()).length
-    const forLastAdministrator = { name: 'Boss', role: 'admin', status: 'suspended', reason: 'away' }
+    const eventCountBefore = (await auditEvents()).length
+    const lastAdministratorChanges = { name: 'Boss', role: 'admin', status: 'suspended', reason: 'away' }
     assert.equal(
-      (await call('PATCH', `/users/${admin.user.id}`, forLastAdministrator)).body.code,
+      (await call('PATCH', `/users/${admin.user.id}`, lastAdministratorChanges)).body.code,
       'last_administrator',
     )
     assert.equal((await store.users.find(admin.user.id))!.name, null)
-    assert.equal((await auditEvents()).length, before, 'nothing was changed')
+    assert.equal((await auditEvents()).length, eventCountBefore, 'nothing was changed')
     assert.equal((await call('PATCH', path, { name: 'Ada', status: 'suspended', reason: 'x' })).status, 200)
-    assert.equal((await auditEvents()).length, before, 'and repeating it changes nothing')
+    assert.equal((await auditEvents()).length, eventCountBefore, 'and repeating it changes nothing')
   })
 
   test('credit that would raise a balance above the largest exact amount is refused, with that amount', async t => {
@@ -162,9 +162,9 @@ forEachEngine(engine => {
         createdAt: 0,
       }),
     )
-    const refused = await credit('1.01', 'a')
-    assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'amount'])
-    assert.match(refused.body.detail, /900000000\.00/)
+    const refusal = await credit('1.01', 'a')
+    assert.deepEqual([refusal.status, refusal.body.errors[0].field], [400, 'amount'])
+    assert.match(refusal.body.detail, /900000000\.00/)
     assert.equal((await credit('1.00', 'b')).body.balance_after, '900000000.00')
   })
 
@@ -204,7 +204,7 @@ forEachEngine(engine => {
       assert.equal(status, 200, path)
       texts.push(text)
     }
-    const all = texts.join()
+    const allTexts = texts.join()
     for (const secret of [
       key,
       link.token,
@@ -213,8 +213,8 @@ forEachEngine(engine => {
       ada.tokens.accessToken,
       'sealed',
     ])
-      assert.ok(!all.includes(secret))
-    assert.match(all, /"template":"sign_in"/)
+      assert.ok(!allTexts.includes(secret))
+    assert.match(allTexts, /"template":"sign_in"/)
     const allMails = await server.get('/v1/admin/mails', { token: support.tokens.accessToken })
     assert.match(allMails.text, /"to":"a\*\*\*@example\.com"/)
     assert.ok(!allMails.text.includes('ada@'), 'whose mails were read is recorded, and this list is not')
@@ -330,8 +330,8 @@ forEachEngine(engine => {
     for (const { id } of leased)
       await store.outbox.settle(id, now + MINUTE, { state: 'failed', at: now, error: 'no' })
     assert.deepEqual((await list('/mails?state=queued')).data, [])
-    const sentAgain = await call('POST', `/mails/${welcome.id}/send-again`)
-    assert.deepEqual([sentAgain.status, sentAgain.body.state], [200, 'queued'])
+    const resendAnswer = await call('POST', `/mails/${welcome.id}/send-again`)
+    assert.deepEqual([resendAnswer.status, resendAnswer.body.state], [200, 'queued'])
     assert.equal((await call('POST', `/mails/${signIn.id}/send-again`)).body.code, 'mail_not_available')
     assert.equal((await call('POST', `/mails/${newId(0)}/send-again`)).status, 404)
     assert.equal((await call('POST', '/mails/test', { email: 'x@example.com' })).body.template, 'test')
@@ -353,23 +353,24 @@ forEachEngine(engine => {
       redirect_uris: ['https://shop.example.com/callback'],
       scopes: ['keys:read'],
     }
-    const made = await call('POST', '/apps', body)
-    assert.deepEqual([made.status, made.body.older], [201, { keys: 0, sessions: 0 }])
-    assert.match(made.body.secret, /^sva_/)
+    const registration = await call('POST', '/apps', body)
+    assert.deepEqual([registration.status, registration.body.older], [201, { keys: 0, sessions: 0 }])
+    assert.match(registration.body.secret, /^sva_/)
     assert.equal((await call('POST', '/apps', body)).status, 400)
     assert.ok((await list('/apps')).data.some(({ id }: { id: string }) => id === 'shop'))
     const path = '/apps/shop'
-    const byKey = (change: object) => server.call('PATCH', `/v1/admin${path}`, { token: key, body: change })
-    assert.equal((await byKey({ name: 'Shop' })).body.name, 'Shop')
+    const patchByKey = (change: object) =>
+      server.call('PATCH', `/v1/admin${path}`, { token: key, body: change })
+    assert.equal((await patchByKey({ name: 'Shop' })).body.name, 'Shop')
     for (const change of [{ redirect_uris: [] }, { trusted: true }, { scopes: [] }, { jwks_uri: '' }])
-      assert.equal((await byKey(change)).body.code, 'session_required', JSON.stringify(change))
-    const changed = await call('PATCH', path, {
+      assert.equal((await patchByKey(change)).body.code, 'session_required', JSON.stringify(change))
+    const changeAnswer = await call('PATCH', path, {
       redirect_uris: [],
       trusted: true,
       audience: 'https://shop.example.com',
     })
     assert.deepEqual(
-      [changed.body.redirect_uris, changed.body.trusted, changed.body.audience],
+      [changeAnswer.body.redirect_uris, changeAnswer.body.trusted, changeAnswer.body.audience],
       [[], true, 'https://shop.example.com'],
     )
     assert.equal((await call('PATCH', path, { audience: '' })).body.audience, null)
@@ -381,15 +382,15 @@ forEachEngine(engine => {
     assert.match(secret.body.secret, /^sva_/)
     const signsIn = async (each: string) =>
       (await server.post('/auth/introspect', { token: 'x' }, { headers: basic('shop', each) })).status
-    assert.deepEqual([await signsIn(made.body.secret), await signsIn(secret.body.secret)], [200, 200])
+    assert.deepEqual([await signsIn(registration.body.secret), await signsIn(secret.body.secret)], [200, 200])
     const { secrets } = (await call('GET', path)).body
     assert.deepEqual([secrets.length, secrets[0].id], [2, secret.body.id])
-    const second = `${path}/secrets/${secrets[1].id}`
+    const secondSecretPath = `${path}/secrets/${secrets[1].id}`
     assert.equal((await call('DELETE', `${path}/secrets/${newId(0)}`)).status, 404)
     assert.equal((await call('DELETE', `/apps/hub/secrets/${secrets[1].id}`)).status, 404)
-    assert.equal((await call('DELETE', second)).status, 204)
-    assert.equal((await call('DELETE', second)).status, 404)
-    assert.deepEqual([await signsIn(made.body.secret), await signsIn(secret.body.secret)], [401, 200])
+    assert.equal((await call('DELETE', secondSecretPath)).status, 204)
+    assert.equal((await call('DELETE', secondSecretPath)).status, 404)
+    assert.deepEqual([await signsIn(registration.body.secret), await signsIn(secret.body.secret)], [401, 200])
     assert.equal((await call('DELETE', path)).status, 204)
     assert.equal((await call('GET', path)).status, 404)
     assert.equal((await call('DELETE', '/apps/console')).body.code, 'forbidden')
@@ -407,7 +408,7 @@ forEachEngine(engine => {
     const { changed: names } = rows[4]!.after as { changed: string[] }
     assert.deepEqual(names.toSorted(), ['audience', 'redirectUris', 'trusted'])
     const text = JSON.stringify(rows)
-    for (const hidden of ['shop.example.com', 'The shop', made.body.secret, secret.body.secret])
+    for (const hidden of ['shop.example.com', 'The shop', registration.body.secret, secret.body.secret])
       assert.ok(!text.includes(hidden), hidden)
   })
 
@@ -425,13 +426,13 @@ forEachEngine(engine => {
         cursor = `&cursor=${page.next_cursor}`
       }
     }
-    const all = await idsOf('')
-    assert.deepEqual(all, all.toSorted())
-    assert.ok(['bakery', 'console', 'dyn-0123456789', 'hub', 'shop'].every(id => all.includes(id)))
+    const allIds = await idsOf('')
+    assert.deepEqual(allIds, allIds.toSorted())
+    assert.ok(['bakery', 'console', 'dyn-0123456789', 'hub', 'shop'].every(id => allIds.includes(id)))
     assert.deepEqual(await idsOf('&self_registered=true'), ['dyn-0123456789'])
     assert.deepEqual(
       await idsOf('&self_registered=false'),
-      all.filter(id => id !== 'dyn-0123456789'),
+      allIds.filter(id => id !== 'dyn-0123456789'),
     )
     for (const invalidQuery of ['?cursor=***', '?self_registered=1', '?limit=0'])
       assert.equal((await call('GET', `/apps${invalidQuery}`)).status, 400, invalidQuery)
@@ -464,13 +465,13 @@ forEachEngine(engine => {
     const { rows: lastStored } = await store.audit.list({}, { limit: 1, after: null })
     assert.equal(rows.at(-1).hash, lastStored[0]!.hash)
     assert.equal((await call('GET', '/audit-events?type=user.nothing')).status, 400)
-    const other = await signIn('other@example.com')
-    await users.setRole(other.user.id, 'admin')
+    const otherAdmin = await signIn('other@example.com')
+    await users.setRole(otherAdmin.user.id, 'admin')
     await users.setRole(admin.user.id, 'user')
-    const refused = await server.call('GET', '/v1/admin/audit-events', {
+    const refusal = await server.call('GET', '/v1/admin/audit-events', {
       token,
       headers: { Accept: 'text/csv' },
     })
-    assert.equal(refused.body.code, 'forbidden')
+    assert.equal(refusal.body.code, 'forbidden')
   })
 })

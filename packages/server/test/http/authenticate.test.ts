@@ -97,13 +97,13 @@ test('a session is accepted by every route of a person, and a key by those that 
 
 test('without a Bearer token the answer says what to send', async t => {
   const { call, any } = await open(t)
-  const missing = {
+  const missingCredential = {
     code: 'authentication_required',
     detail: 'Sign in, or send an API key: Authorization: Bearer <access token or svc_… key>.',
   }
   for (const header of [undefined, 'Bearer-token', any, `Basic ${any}`, `Bearer:${any}`, ` ${any}`])
-    assert.deepEqual(await call('owner', header), missing, String(header))
-  const malformed = { code: 'invalid_token', detail: 'The Bearer token is malformed.' }
+    assert.deepEqual(await call('owner', header), missingCredential, String(header))
+  const malformedToken = { code: 'invalid_token', detail: 'The Bearer token is malformed.' }
   for (const header of [
     'Bearer',
     'Bearer ',
@@ -115,10 +115,10 @@ test('without a Bearer token the answer says what to send', async t => {
   ])
     assert.equal(
       (await call('owner', header)).code,
-      header.includes('\t') ? missing.code : malformed.code,
+      header.includes('\t') ? missingCredential.code : malformedToken.code,
       header,
     )
-  assert.deepEqual(await call('owner', 'Bearer a b'), malformed)
+  assert.deepEqual(await call('owner', 'Bearer a b'), malformedToken)
 })
 
 test('the scheme may be in any letter case, followed by any number of spaces', async t => {

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { MAX_JSON_VALUES } from '../../src/http/body.ts'
 import { openServer } from '../support/http.ts'
 
-const SEND = '/auth/send-magic-link'
+const SEND_PATH = '/auth/send-magic-link'
 const VALID_BODY = JSON.stringify({ email: 'ada@example.com' })
 
 const REFUSED_TYPES = [
@@ -26,7 +26,7 @@ const REFUSED_TYPES = [
 test('a body of any type other than application/json is refused, such as those that browsers send without a preflight', async t => {
   const server = await openServer('sqlite', t)
   for (const type of REFUSED_TYPES) {
-    const answer = await server.post(SEND, VALID_BODY, { headers: { 'Content-Type': type } })
+    const answer = await server.post(SEND_PATH, VALID_BODY, { headers: { 'Content-Type': type } })
     assert.equal(answer.status, 415, JSON.stringify(type))
     assert.equal(answer.body.code, 'unsupported_media_type')
   }
@@ -37,7 +37,7 @@ test('a body of any type other than application/json is refused, such as those t
     'application/json;charset="UTF-8"',
   ]) {
     assert.equal(
-      (await server.post(SEND, VALID_BODY, { headers: { 'Content-Type': type } })).status,
+      (await server.post(SEND_PATH, VALID_BODY, { headers: { 'Content-Type': type } })).status,
       200,
       type,
     )
@@ -48,7 +48,7 @@ test('a body of any type other than application/json is refused, such as those t
 
 test('two Content-Type headers are refused', async t => {
   const server = await openServer('sqlite', t)
-  const head = `POST ${SEND} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Type: application/json\r\n`
+  const head = `POST ${SEND_PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Type: application/json\r\n`
   const answer = await server.raw(
     `${head}Content-Length: ${VALID_BODY.length}\r\nConnection: close\r\n\r\n${VALID_BODY}`,
   )
@@ -58,7 +58,7 @@ test('two Content-Type headers are refused', async t => {
 test('a compressed body is refused', async t => {
   const server = await openServer('sqlite', t)
   for (const encoding of ['gzip', 'br', 'gzip, gzip', 'x']) {
-    const answer = await server.post(SEND, VALID_BODY, {
+    const answer = await server.post(SEND_PATH, VALID_BODY, {
       headers: { 'Content-Encoding': encoding, 'Content-Type': 'application/json' },
     })
     assert.equal(answer.status, 415, encoding)
@@ -69,11 +69,11 @@ test('a body of 16 KiB is accepted and a larger one refused, with Content-Length
   const server = await openServer('sqlite', t)
   const longestBody = `{"email":"ada@example.com","x":"${'a'.repeat(16_384 - 34)}"}`
   assert.equal(Buffer.byteLength(longestBody), 16_384)
-  const tooLong = longestBody.replace('"x":"', '"x":"a')
+  const oversizedBody = longestBody.replace('"x":"', '"x":"a')
   assert.equal((await postInChunks(server.port, longestBody)).status, 200)
-  assert.equal((await postInChunks(server.port, tooLong)).status, 413)
-  assert.equal((await server.post(SEND, longestBody)).status, 200)
-  const answer = await server.post(SEND, tooLong)
+  assert.equal((await postInChunks(server.port, oversizedBody)).status, 413)
+  assert.equal((await server.post(SEND_PATH, longestBody)).status, 200)
+  const answer = await server.post(SEND_PATH, oversizedBody)
   assert.equal(answer.status, 413)
   assert.equal(answer.body.code, 'payload_too_large')
 })
@@ -82,7 +82,7 @@ test('a body of 5 MB is refused without being read', async t => {
   const server = await openServer('sqlite', t)
   const residentBefore = process.memoryUsage().rss
   const answer = await server.raw(
-    `POST ${SEND} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n`,
+    `POST ${SEND_PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n`,
   )
   assert.match(answer, /^HTTP\/1\.1 413 /)
   assert.ok(process.memoryUsage().rss - residentBefore < 20_000_000)
@@ -100,11 +100,11 @@ test('a body that is not JSON in UTF-8 is refused with invalid_json', async t =>
     "{'email':1}",
     ' ',
   ]) {
-    const answer = await server.post(SEND, body, { headers })
+    const answer = await server.post(SEND_PATH, body, { headers })
     assert.equal(answer.body.code, 'invalid_json', body)
   }
   const bytes = Buffer.from(`{"email":"\xff@example.com"}`, 'latin1')
-  const head = `POST ${SEND} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n`
+  const head = `POST ${SEND_PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n`
   const answer = await server.raw(
     Buffer.concat([Buffer.from(`${head}Content-Length: ${bytes.length}\r\n\r\n`), bytes]),
   )
@@ -114,8 +114,8 @@ test('a body that is not JSON in UTF-8 is refused with invalid_json', async t =>
 test('deeply nested and very long JSON is refused with a problem document', async t => {
   const server = await openServer('sqlite', t)
   const nestedLists = `${'['.repeat(8000)}${']'.repeat(8000)}`
-  assert.equal((await server.post(SEND, nestedLists)).status, 400)
-  assert.equal((await server.post(SEND, `{"email":"ada@example.com","x":${nestedLists}}`)).status, 400)
+  assert.equal((await server.post(SEND_PATH, nestedLists)).status, 400)
+  assert.equal((await server.post(SEND_PATH, `{"email":"ada@example.com","x":${nestedLists}}`)).status, 400)
   const { tokens } = await server.signIn('ada@example.com')
   const path = '/v1/agents/019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11/messages'
   const answer = await server.post(path, `{"data":${nestedLists}}`, { token: tokens.accessToken })
@@ -125,18 +125,18 @@ test('deeply nested and very long JSON is refused with a problem document', asyn
 test('a body with more values or levels than the limits is refused before it is parsed', async t => {
   const server = await openServer('sqlite', t)
   const filler = 'x'.repeat(2000)
-  const withX = (x: string) => `{"email":"ada@example.com","filler":"${filler}\\"[[,,","x":${x}}`
+  const bodyWithX = (x: string) => `{"email":"ada@example.com","filler":"${filler}\\"[[,,","x":${x}}`
   const list = (length: number) => `[${Array(length).fill('1').join(',')}]`
   // The body, its three fields and the list count as five values.
   for (const [body, status] of [
-    [withX(list(MAX_JSON_VALUES - 5)), 200],
-    [withX(list(MAX_JSON_VALUES)), 400],
-    [withX(`${'['.repeat(64)}${']'.repeat(64)}`), 200],
-    [withX(`${'['.repeat(65)}${']'.repeat(65)}`), 400],
+    [bodyWithX(list(MAX_JSON_VALUES - 5)), 200],
+    [bodyWithX(list(MAX_JSON_VALUES)), 400],
+    [bodyWithX(`${'['.repeat(64)}${']'.repeat(64)}`), 200],
+    [bodyWithX(`${'['.repeat(65)}${']'.repeat(65)}`), 400],
   ] as const)
-    assert.equal((await server.post(SEND, body)).status, status, body.slice(2050, 2120))
-  const refused = await server.post(SEND, withX(list(MAX_JSON_VALUES)))
-  assert.deepEqual(refused.body.errors, [
+    assert.equal((await server.post(SEND_PATH, body)).status, status, body.slice(2050, 2120))
+  const refusal = await server.post(SEND_PATH, bodyWithX(list(MAX_JSON_VALUES)))
+  assert.deepEqual(refusal.body.errors, [
     { field: 'body', message: 'must have at most 64 levels and 256 values' },
   ])
   const { tokens } = await server.signIn('ada@example.com')
@@ -148,19 +148,19 @@ test('a body with more values or levels than the limits is refused before it is 
 test('of two fields with one name the last is validated and used', async t => {
   const server = await openServer('sqlite', t)
   assert.equal(
-    (await server.post(SEND, '{"email":"first@example.com","email":"last@example.com"}')).status,
+    (await server.post(SEND_PATH, '{"email":"first@example.com","email":"last@example.com"}')).status,
     200,
   )
   assert.equal((await server.mailsTo('last@example.com', 'sign_in')).length, 1)
   assert.equal((await server.mailsTo('first@example.com', 'sign_in')).length, 0)
-  assert.equal((await server.post(SEND, '{"Email":"ada@example.com"}')).status, 400)
+  assert.equal((await server.post(SEND_PATH, '{"Email":"ada@example.com"}')).status, 400)
 })
 
 test('__proto__ and constructor in a body or query have no effect', async t => {
   const server = await openServer('sqlite', t)
   const prototypeBody =
     '{"email":"ada@example.com","__proto__":{"app_id":"evil","status":500},"constructor":{"prototype":{"x":1}}}'
-  assert.equal((await server.post(SEND, prototypeBody)).status, 200)
+  assert.equal((await server.post(SEND_PATH, prototypeBody)).status, 200)
   assert.equal((await server.get('/livez?__proto__=1&constructor=2&__proto__[x]=1')).status, 200)
   assert.equal(Object.hasOwn(Object.prototype, 'app_id'), false)
   assert.deepEqual((await server.get('/livez')).body, { status: 'alive' })
@@ -169,14 +169,19 @@ test('__proto__ and constructor in a body or query have no effect', async t => {
 test('unknown fields are ignored, null counts as omitted, and known fields are strictly typed', async t => {
   const server = await openServer('sqlite', t)
   assert.equal(
-    (await server.post(SEND, { email: 'ada@example.com', app_id: null, redirect_to: 'https://evil.test' }))
-      .status,
+    (
+      await server.post(SEND_PATH, {
+        email: 'ada@example.com',
+        app_id: null,
+        redirect_to: 'https://evil.test',
+      })
+    ).status,
     200,
   )
   const [mail] = await server.mailsTo('ada@example.com', 'sign_in')
   assert.doesNotMatch(mail!.link, /evil/)
   for (const email of [1, true, {}, ['ada@example.com'], { toString: 'x' }, null]) {
-    const answer = await server.post(SEND, { email })
+    const answer = await server.post(SEND_PATH, { email })
     assert.equal(answer.body.code, 'invalid_request')
     assert.equal(answer.body.errors[0].field, 'email')
     assert.match(answer.body.errors[0].message, /for example/)
@@ -203,7 +208,7 @@ function postInChunks(port: number, body: string): Promise<{ status: number }> {
   return new Promise((resolve, reject) => {
     const outgoing = request({
       port,
-      path: SEND,
+      path: SEND_PATH,
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
     })

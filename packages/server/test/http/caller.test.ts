@@ -50,17 +50,17 @@ const FORWARDED = {
 /** Callers without trusted proxies, with their log warnings and a test clock. */
 function openCallers() {
   const warnings: { peer: string }[] = []
-  let time = 0
+  let nowMs = 0
   const callers = createCallers({
     trustedProxies: [],
     host: '127.0.0.1',
     log: { ...log, warn: fields => void warnings.push(fields as { peer: string }) },
-    now: () => time,
+    now: () => nowMs,
   })
   const call = (peer: string, headers: Record<string, string> = {}, times = 1) => {
     for (let n = 0; n < times; n++) assert.equal(callers.of(from(peer, headers)).address, peer)
   }
-  return { callers, warnings, call, advance: (milliseconds: number) => (time += milliseconds) }
+  return { callers, warnings, call, advance: (milliseconds: number) => (nowMs += milliseconds) }
 }
 
 test('forwarding headers are ignored without a trusted proxy', () => {
@@ -117,8 +117,8 @@ test('requests from public addresses do not evict counts of private proxies', ()
 })
 
 test('a peer without an address has the same limits as others', () => {
-  const withoutAddress = { socket: {}, headers: {} } as unknown as IncomingMessage
-  assert.ok(behindProxies.of(withoutAddress).network)
+  const requestWithoutAddress = { socket: {}, headers: {} } as unknown as IncomingMessage
+  assert.ok(behindProxies.of(requestWithoutAddress).network)
 })
 
 test('a request is local only from this machine, to a loopback name, and without a proxy', () => {
@@ -128,7 +128,7 @@ test('a request is local only from this machine, to a loopback name, and without
   assert.equal(callers.isLocal(from('127.0.0.1', { host: 'evil.test' })), false)
   assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost', 'x-forwarded-for': '1.1.1.1' })), false)
   assert.equal(callers.isLocal(from('192.0.2.1', { host: 'localhost' })), false)
-  // Headers that proxies and tunnels add.
+  // Proxies and tunnels add these headers, so a request with one of them does not count as local.
   for (const header of [
     'x-forwarded-host',
     'x-forwarded-proto',

@@ -5,9 +5,9 @@ import { type TestContext, test } from 'node:test'
 import { NOISY_AFTER } from '../../src/http/refusal-counts.ts'
 import { openServer, type ServerOverrides } from '../support/http.ts'
 
-const GET = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
-const NOISY = '127.0.0.2'
-const QUIET = '127.0.0.3'
+const GET_REQUEST = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
+const NOISY_NETWORK = '127.0.0.2'
+const QUIET_NETWORK = '127.0.0.3'
 const BYTES = Buffer.from('data: x\n\n')
 /** Enough failures to exceed the limit of one period, wherever the periods begin. */
 const FAILURES = 2 * NOISY_AFTER
@@ -15,50 +15,52 @@ const FAILURES = 2 * NOISY_AFTER
 test('while many connections arrive, those of a network that was refused again and again are closed unanswered', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
   await makeNoisy(server.port)
-  assert.equal(await requestFrom(server.port, NOISY), '')
-  assert.match(await requestFrom(server.port, QUIET), /^HTTP\/1\.1 200/)
+  assert.equal(await requestFrom(server.port, NOISY_NETWORK), '')
+  assert.match(await requestFrom(server.port, QUIET_NETWORK), /^HTTP\/1\.1 200/)
 })
 
 test('connections of a network that aborts its requests or sends none are closed too', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
-  for (let n = 0; n < FAILURES; n++) await reset(server, await openSocket(server.port, NOISY))
-  assert.equal(await requestFrom(server.port, NOISY), '')
-  assert.match(await requestFrom(server.port, QUIET), /^HTTP\/1\.1 200/)
+  for (let n = 0; n < FAILURES; n++)
+    await resetConnection(server, await openSocket(server.port, NOISY_NETWORK))
+  assert.equal(await requestFrom(server.port, NOISY_NETWORK), '')
+  assert.match(await requestFrom(server.port, QUIET_NETWORK), /^HTTP\/1\.1 200/)
 })
 
 test('while few connections arrive, also a network that was refused again and again is answered', async t => {
   const server = await open(t, { noisyRefusedAbove: Number.MAX_SAFE_INTEGER })
   await makeNoisy(server.port)
-  assert.match(await requestFrom(server.port, NOISY), /^HTTP\/1\.1 200/)
+  assert.match(await requestFrom(server.port, NOISY_NETWORK), /^HTTP\/1\.1 200/)
 })
 
 test('connections of a trusted proxy are never refused', async t => {
-  const server = await open(t, { noisyRefusedAbove: 0 }, { trustedProxies: [`${NOISY}/32`] })
+  const server = await open(t, { noisyRefusedAbove: 0 }, { trustedProxies: [`${NOISY_NETWORK}/32`] })
   await makeNoisy(server.port)
-  assert.match(await requestFrom(server.port, NOISY), /^HTTP\/1\.1 200/)
+  assert.match(await requestFrom(server.port, NOISY_NETWORK), /^HTTP\/1\.1 200/)
 })
 
 test('connections of a proxy in a private network that KEYWAY_TRUSTED_PROXIES does not list are never refused', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
   await makeNoisy(server.port, 'X-Forwarded-For: 203.0.113.1\r\n')
-  assert.match(await requestFrom(server.port, NOISY), /^HTTP\/1\.1 200/)
+  assert.match(await requestFrom(server.port, NOISY_NETWORK), /^HTTP\/1\.1 200/)
 })
 
 test('a stream that its reader closes does not count against the network', async t => {
   const pages = { fetch: () => new Response(new ReadableStream({ start: stream => stream.enqueue(BYTES) })) }
   const server = await open(t, { noisyRefusedAbove: 0 }, { pages })
   for (let n = 0; n < FAILURES; n++) {
-    const socket = await openSocket(server.port, NOISY)
+    const socket = await openSocket(server.port, NOISY_NETWORK)
     socket.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(socket, 'data')
-    await reset(server, socket)
+    await resetConnection(server, socket)
   }
-  assert.match(await requestFrom(server.port, NOISY), /^HTTP\/1\.1 200/)
+  assert.match(await requestFrom(server.port, NOISY_NETWORK), /^HTTP\/1\.1 200/)
 })
 
 test('a network whose connections were answered may open as many more as it likes', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
-  for (let n = 0; n < FAILURES; n++) assert.match(await requestFrom(server.port, QUIET), /^HTTP\/1\.1 200/)
+  for (let n = 0; n < FAILURES; n++)
+    assert.match(await requestFrom(server.port, QUIET_NETWORK), /^HTTP\/1\.1 200/)
 })
 
 type Server = Awaited<ReturnType<typeof open>>
@@ -72,7 +74,7 @@ async function open(t: TestContext, limits: { noisyRefusedAbove: number }, overr
 
 /** Sends requests that are refused over one connection, until its network counts as noisy. */
 async function makeNoisy(port: number, headers = ''): Promise<void> {
-  const socket = await openSocket(port, NOISY)
+  const socket = await openSocket(port, NOISY_NETWORK)
   let received = ''
   socket.on('data', data => {
     received += data
@@ -94,7 +96,7 @@ async function requestFrom(port: number, from: string): Promise<string> {
     received += data
     socket.destroy()
   })
-  socket.write(GET)
+  socket.write(GET_REQUEST)
   await once(socket, 'close')
   return received
 }
@@ -107,9 +109,9 @@ async function openSocket(port: number, from: string): Promise<Socket> {
 }
 
 /** Resets a connection, and waits until the service has noticed its end. */
-async function reset(server: Server, socket: Socket): Promise<void> {
-  const accepted = await lastAccepted(server)
-  const closed = new Promise<void>(resolve => accepted.once('close', () => resolve()))
+async function resetConnection(server: Server, socket: Socket): Promise<void> {
+  const serverSocket = await lastAccepted(server)
+  const closed = new Promise<void>(resolve => serverSocket.once('close', () => resolve()))
   socket.resetAndDestroy()
   await closed
 }

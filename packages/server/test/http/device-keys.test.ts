@@ -6,7 +6,7 @@ import { openServer } from '../support/http.ts'
 import { address } from '../support/services.ts'
 
 const ADA = 'ada@example.com'
-const APPROVED = ['agent:connect', 'agents:read', 'shop:buy']
+const APPROVED_SCOPES = ['agent:connect', 'agents:read', 'shop:buy']
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
@@ -14,18 +14,23 @@ forEachEngine((engine: EngineName) => {
   test('an approved device creates one key with the approved scopes, and its owner gets a mail', async t => {
     const server = await openServer(engine, t)
     const { token, scopes, user } = await approvedDevice(server)
-    assert.deepEqual(scopes, ['keys:create', ...APPROVED])
-    const made = await createKey(server, token, { name: 'laptop' })
-    assert.equal(made.status, 201)
-    assert.match(made.body.key, /^svc_/)
+    assert.deepEqual(scopes, ['keys:create', ...APPROVED_SCOPES])
+    const creationAnswer = await createKey(server, token, { name: 'laptop' })
+    assert.equal(creationAnswer.status, 201)
+    assert.match(creationAnswer.body.key, /^svc_/)
     assert.deepEqual(
-      [made.body.name, made.body.user_id, made.body.scopes, made.body.unrestricted],
-      ['laptop', user.id, APPROVED, false],
+      [
+        creationAnswer.body.name,
+        creationAnswer.body.user_id,
+        creationAnswer.body.scopes,
+        creationAnswer.body.unrestricted,
+      ],
+      ['laptop', user.id, APPROVED_SCOPES, false],
     )
-    assert.equal(Date.parse(made.body.expires_at), server.clock.now() + 90 * DAY)
+    assert.equal(Date.parse(creationAnswer.body.expires_at), server.clock.now() + 90 * DAY)
     const [mail, ...others] = await server.mailsTo(ADA, 'api_key_created_by_device')
     assert.deepEqual(others, [])
-    assert.deepEqual([mail!.keyPrefix, mail!.deviceName], [made.body.key_prefix, 'ada’s laptop'])
+    assert.deepEqual([mail!.keyPrefix, mail!.deviceName], [creationAnswer.body.key_prefix, 'ada’s laptop'])
 
     const secondKey = await createKey(server, token)
     assert.deepEqual([secondKey.status, secondKey.body.code], [403, 'insufficient_scope'])
@@ -55,22 +60,26 @@ forEachEngine((engine: EngineName) => {
     const server = await openServer(engine, t)
     const { token } = await approvedDevice(server)
     for (const scopes of [[], ['account:read'], ['agent:connect', 'account:read'], ['keys:create']]) {
-      const refused = await createKey(server, token, { scopes })
-      assert.ok([400, 403].includes(refused.status), refused.text)
-      if (!scopes.includes('keys:create')) assert.equal(refused.body.code, 'insufficient_scope', refused.text)
+      const refusal = await createKey(server, token, { scopes })
+      assert.ok([400, 403].includes(refusal.status), refusal.text)
+      if (!scopes.includes('keys:create')) assert.equal(refusal.body.code, 'insufficient_scope', refusal.text)
     }
-    const made = await createKey(server, token, { scopes: ['shop:buy'] })
-    assert.deepEqual(made.body.scopes, ['shop:buy'])
+    const creationAnswer = await createKey(server, token, { scopes: ['shop:buy'] })
+    assert.deepEqual(creationAnswer.body.scopes, ['shop:buy'])
   })
 
   test('the key of a device expires within 90 days, to the millisecond', async t => {
     const server = await openServer(engine, t)
     const { token } = await approvedDevice(server)
     const latestExpiry = server.clock.now() + 90 * DAY
-    const tooLate = await createKey(server, token, { expires_at: new Date(latestExpiry + 1).toISOString() })
-    assert.deepEqual([tooLate.status, tooLate.body.errors[0].field], [400, 'expires_at'])
-    const made = await createKey(server, token, { expires_at: new Date(latestExpiry).toISOString() })
-    assert.equal(Date.parse(made.body.expires_at), latestExpiry)
+    const tooLateAnswer = await createKey(server, token, {
+      expires_at: new Date(latestExpiry + 1).toISOString(),
+    })
+    assert.deepEqual([tooLateAnswer.status, tooLateAnswer.body.errors[0].field], [400, 'expires_at'])
+    const creationAnswer = await createKey(server, token, {
+      expires_at: new Date(latestExpiry).toISOString(),
+    })
+    assert.equal(Date.parse(creationAnswer.body.expires_at), latestExpiry)
   })
 
   test('the access token of a device creates no key after ten minutes', async t => {
@@ -86,12 +95,12 @@ forEachEngine((engine: EngineName) => {
     const server = await openServer(engine, t)
     const { token } = await approvedDevice(server)
     for (const path of ['/v1/me', '/v1/api-keys', '/v1/agents', '/v1/sessions', '/v1/security-events']) {
-      const refused = await server.get(path, { token })
-      assert.deepEqual([refused.status, refused.body.code], [403, 'insufficient_scope'], path)
+      const refusal = await server.get(path, { token })
+      assert.deepEqual([refusal.status, refusal.body.code], [403, 'insufficient_scope'], path)
     }
-    const made = await createKey(server, token)
-    const rotated = await server.post(`/v1/api-keys/${made.body.id}/rotate`, {}, { token })
-    assert.equal(rotated.status, 403)
+    const creationAnswer = await createKey(server, token)
+    const rotationAnswer = await server.post(`/v1/api-keys/${creationAnswer.body.id}/rotate`, {}, { token })
+    assert.equal(rotationAnswer.status, 403)
   })
 
   test('the access token of a device is refused once its session ended or its owner is suspended', async t => {
@@ -115,8 +124,8 @@ forEachEngine((engine: EngineName) => {
     )
     const session = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
     const { accessToken } = await server.sessions.appTokens(user, session)
-    const refused = await createKey(server, accessToken)
-    assert.deepEqual([refused.status, refused.body.code], [403, 'session_required'])
+    const refusal = await createKey(server, accessToken)
+    assert.deepEqual([refusal.status, refusal.body.code], [403, 'session_required'])
   })
 })
 
@@ -130,7 +139,7 @@ async function approvedDevice(server: Server) {
   const person = await server.magicLinks.verify({ token: link, email: address(ADA) }, 'page', server.caller())
   const deviceRequest = {
     clientId: 'keyway-cli',
-    scopes: ['keys:create', ...APPROVED],
+    scopes: ['keys:create', ...APPROVED_SCOPES],
     resource: null,
     deviceName: 'ada’s laptop',
   }
@@ -138,8 +147,8 @@ async function approvedDevice(server: Server) {
   const authorization = await server.deviceAuthorizations.findByLink(codes.ticket, codes.userCode)
   await server.deviceAuthorizations.decide(authorization!.id, 'approved', person, server.caller())
   const app = await server.apps.find('keyway-cli')
-  const granted = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())
-  if ('refused' in granted) throw new Error(granted.refused)
-  const { accessToken } = await server.sessions.appTokens(granted.user, granted.session)
-  return { ...granted, token: accessToken }
+  const pollResult = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())
+  if ('refused' in pollResult) throw new Error(pollResult.refused)
+  const { accessToken } = await server.sessions.appTokens(pollResult.user, pollResult.session)
+  return { ...pollResult, token: accessToken }
 }

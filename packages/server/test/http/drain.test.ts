@@ -6,21 +6,21 @@ import { describe, type TestContext, test } from 'node:test'
 import { openServer } from '../support/http.ts'
 
 const LIVEZ = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
-const BODY = JSON.stringify({ email: 'ada@example.com' })
-const HEAD = [
+const REQUEST_BODY = JSON.stringify({ email: 'ada@example.com' })
+const REQUEST_HEAD = [
   'POST /auth/send-magic-link HTTP/1.1',
   'Host: localhost',
   'Content-Type: application/json',
-  `Content-Length: ${BODY.length}`,
+  `Content-Length: ${REQUEST_BODY.length}`,
 ].join('\r\n')
 
 describe('a server that drains', () => {
   test('answers a request whose body is still arriving, and closes its connection after the answer', async t => {
     const { server, client } = await open(t)
-    client.write(`${HEAD}\r\n\r\n${BODY.slice(0, 5)}`)
+    client.write(`${REQUEST_HEAD}\r\n\r\n${REQUEST_BODY.slice(0, 5)}`)
     await once(server, 'request')
     const draining = server.drain()
-    client.write(BODY.slice(5))
+    client.write(REQUEST_BODY.slice(5))
     const answer = await text(client)
     assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
     await draining

@@ -10,9 +10,9 @@ const BROWSER = { Accept: 'text/html,application/xhtml+xml' }
 
 test('only configured origins may call from a browser, without credentials mode', async t => {
   const server = await openServer('sqlite', t, { corsOrigins: [ORIGIN] })
-  const allowed = await server.get('/livez', { headers: { Origin: ORIGIN } })
-  assert.equal(allowed.headers.get('access-control-allow-origin'), ORIGIN)
-  assert.equal(allowed.headers.get('vary'), 'Origin')
+  const allowedAnswer = await server.get('/livez', { headers: { Origin: ORIGIN } })
+  assert.equal(allowedAnswer.headers.get('access-control-allow-origin'), ORIGIN)
+  assert.equal(allowedAnswer.headers.get('vary'), 'Origin')
   for (const origin of [
     'null',
     'https://evil.test',
@@ -21,9 +21,9 @@ test('only configured origins may call from a browser, without credentials mode'
     'http://app.example.com',
     ORIGIN.toUpperCase(),
   ]) {
-    const refused = await server.get('/livez', { headers: { Origin: origin } })
-    assert.equal(refused.headers.get('access-control-allow-origin'), null, origin)
-    assert.equal(refused.headers.get('vary'), 'Origin')
+    const refusal = await server.get('/livez', { headers: { Origin: origin } })
+    assert.equal(refusal.headers.get('access-control-allow-origin'), null, origin)
+    assert.equal(refusal.headers.get('vary'), 'Origin')
   }
   const headers = {
     Origin: ORIGIN,
@@ -59,9 +59,9 @@ test('GET, HEAD and OPTIONS do not use up a link', async t => {
       assert.ok(answer.status < 500)
     }
   }
-  const signedIn = await server.post('/auth/verify-magic-link', { token, email: 'ADA@example.com ' })
-  assert.equal(signedIn.status, 200)
-  assert.equal(signedIn.body.is_new_user, true)
+  const signInAnswer = await server.post('/auth/verify-magic-link', { token, email: 'ADA@example.com ' })
+  assert.equal(signInAnswer.status, 200)
+  assert.equal(signInAnswer.body.is_new_user, true)
 })
 
 test('a link that does not sign in is refused with the reason, and with what to do about it', async t => {
@@ -71,19 +71,25 @@ test('a link that does not sign in is refused with the reason, and with what to 
     const { status, body } = await server.post('/auth/verify-magic-link', { token, email: address })
     return `${status} ${body.code}: ${body.detail}`
   }
-  const used = await server.sendTo(email)
-  const { body } = await server.post('/auth/verify-magic-link', { token: used.token, email })
-  assert.match(await refusalOf(used.token), /^410 magic_link_used: .*was used already\. Ask for a new one\.$/)
+  const usedLink = await server.sendTo(email)
+  const { body } = await server.post('/auth/verify-magic-link', { token: usedLink.token, email })
+  assert.match(
+    await refusalOf(usedLink.token),
+    /^410 magic_link_used: .*was used already\. Ask for a new one\.$/,
+  )
   const { token } = await server.sendTo(email)
-  const ofAnother = await refusalOf(token, 'bob@example.com')
-  assert.match(ofAnother, /^400 magic_link_invalid: .*not valid for this address\. Ask for a new one\.$/)
+  const refusalOfOtherAddress = await refusalOf(token, 'bob@example.com')
+  assert.match(
+    refusalOfOtherAddress,
+    /^400 magic_link_invalid: .*not valid for this address\. Ask for a new one\.$/,
+  )
   await server.users.suspend(body.user.id)
   assert.match(await refusalOf(token), /^403 account_suspended: This account is suspended\.$/)
   await server.users.activate(body.user.id)
-  const expired = await server.sendTo(email)
+  const expiredLink = await server.sendTo(email)
   server.clock.advance(5 * 60_000)
   assert.match(
-    await refusalOf(expired.token),
+    await refusalOf(expiredLink.token),
     /^410 magic_link_expired: .*has expired\. Ask for a new one\.$/,
   )
 })
@@ -127,14 +133,14 @@ test('the mailed link does not depend on Host, forwarding headers or body fields
 test('the response to a send contains nothing that could sign in', async t => {
   const server = await openServer('sqlite', t)
   await server.signIn('known@example.com')
-  const toKnown = await server.post('/auth/send-magic-link', { email: 'known@example.com' })
-  const toUnknown = await server.post('/auth/send-magic-link', { email: 'unknown@example.com' })
-  for (const { body } of [toKnown, toUnknown]) {
+  const answerToKnown = await server.post('/auth/send-magic-link', { email: 'known@example.com' })
+  const answerToUnknown = await server.post('/auth/send-magic-link', { email: 'unknown@example.com' })
+  for (const { body } of [answerToKnown, answerToUnknown]) {
     assert.deepEqual({ ...body, login_id: '' }, { status: 'sent', expires_in: 300, login_id: '' })
   }
-  assert.deepEqual([...toKnown.headers.keys()], [...toUnknown.headers.keys()])
+  assert.deepEqual([...answerToKnown.headers.keys()], [...answerToUnknown.headers.keys()])
   const { link, token, code } = await server.lastLink('known@example.com')
-  for (const secret of [link, token, code]) assert.ok(!toKnown.text.includes(secret))
+  for (const secret of [link, token, code]) assert.ok(!answerToKnown.text.includes(secret))
 })
 
 test('the exchange accepts only POST with JSON, and a 405 lists the methods of a path', async t => {
@@ -180,9 +186,9 @@ test('the JWK Set is public and cacheable, and has no private keys', async t => 
   for (const jwk of first.body.keys)
     assert.deepEqual(Object.keys(jwk).sort(), ['alg', 'crv', 'kid', 'kty', 'use', 'x'])
   const etag = first.headers.get('etag')!
-  const second = await server.get('/.well-known/jwks.json', { headers: { 'If-None-Match': etag } })
-  assert.equal(second.status, 304)
-  assert.equal(second.text, '')
+  const conditionalAnswer = await server.get('/.well-known/jwks.json', { headers: { 'If-None-Match': etag } })
+  assert.equal(conditionalAnswer.status, 304)
+  assert.equal(conditionalAnswer.text, '')
 })
 
 test('a request to the hub without an upgrade gets 426', async t => {
@@ -229,10 +235,10 @@ test('the root path has URLs for programs and a page for browsers, and API paths
     'GET /sign-in HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
   )
   assert.match(html, /^HTTP\/1\.1 200 [\s\S]*x-request-id: [\s\S]*Sign in/i)
-  const redirect = await server.raw(
+  const redirectText = await server.raw(
     'GET / HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
   )
-  assert.match(redirect, /^HTTP\/1\.1 303 [\s\S]*location: \/sign-in\r/i)
+  assert.match(redirectText, /^HTTP\/1\.1 303 [\s\S]*location: \/sign-in\r/i)
   assert.equal((await server.get('/v1/nowhere', { headers: BROWSER })).body.code, 'not_found')
   assert.equal((await server.get('/nowhere')).body.code, 'not_found')
 })
@@ -250,14 +256,20 @@ forEachEngine(engine => {
     const refresh = (refresh_token: string, extra = {}) =>
       server.post('/auth/refresh', { refresh_token }, { headers: extra })
     assert.equal((await refresh(first.refresh_token, { 'Idempotency-Key': 'short' })).status, 400)
-    const second = await refresh(first.refresh_token, headers)
-    assert.equal((await refresh(first.refresh_token, headers)).body.refresh_token, second.body.refresh_token)
-    const listed = await server.get('/v1/sessions', { token: second.body.access_token })
-    assert.equal(listed.body.data[0].current, true)
-    assert.equal((await refresh(first.refresh_token)).body.code, 'refresh_token_reused')
-    assert.equal((await server.get('/v1/me', { token: second.body.access_token })).body.code, 'invalid_token')
+    const secondRefresh = await refresh(first.refresh_token, headers)
     assert.equal(
-      (await server.post('/auth/logout', { refresh_token: second.body.refresh_token })).status,
+      (await refresh(first.refresh_token, headers)).body.refresh_token,
+      secondRefresh.body.refresh_token,
+    )
+    const sessionList = await server.get('/v1/sessions', { token: secondRefresh.body.access_token })
+    assert.equal(sessionList.body.data[0].current, true)
+    assert.equal((await refresh(first.refresh_token)).body.code, 'refresh_token_reused')
+    assert.equal(
+      (await server.get('/v1/me', { token: secondRefresh.body.access_token })).body.code,
+      'invalid_token',
+    )
+    assert.equal(
+      (await server.post('/auth/logout', { refresh_token: secondRefresh.body.refresh_token })).status,
       204,
     )
     assert.equal((await server.post('/auth/logout', { refresh_token: 'unknown' })).status, 204)
@@ -279,10 +291,10 @@ forEachEngine(engine => {
       )
     assert.equal((await charge('0.25')).body.code, 'charge_not_authorized')
     await server.call('PUT', '/v1/me/charge-authorizations/reports', { token })
-    const charged = await charge('0.25')
-    assert.equal(charged.status, 201)
-    assert.equal(charged.body.balance_after, '1.75')
-    assert.deepEqual((await charge('0.25')).body, charged.body)
+    const chargeAnswer = await charge('0.25')
+    assert.equal(chargeAnswer.status, 201)
+    assert.equal(chargeAnswer.body.balance_after, '1.75')
+    assert.deepEqual((await charge('0.25')).body, chargeAnswer.body)
     assert.equal((await charge('0.26')).body.code, 'idempotency_conflict')
     assert.equal((await charge('5', { 'Idempotency-Key': 'another-key-12345678' })).status, 402)
     assert.equal((await charge('-1')).status, 400)

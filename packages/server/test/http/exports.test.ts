@@ -110,8 +110,8 @@ forEachEngine(engine => {
 
   test('two exports of a person are read at once, and a third is refused until one ends or is given up', async t => {
     const { server, ada, exportOwn, adaToken, clock } = await open(engine, t)
-    const begin = () => server.personExports.exportOf(ada.user, 'person', async () => {})
-    const [first, second] = [begin(), begin()]
+    const beginExport = () => server.personExports.exportOf(ada.user, 'person', async () => {})
+    const [first, second] = [beginExport(), beginExport()]
     assert.deepEqual(
       [(await exportOwn(adaToken)).status, (await exportOwn(adaToken)).body.code],
       [429, 'rate_limited'],
@@ -119,11 +119,11 @@ forEachEngine(engine => {
     await first.cancel()
     assert.equal((await exportOwn(adaToken)).status, 200)
     assert.equal((await exportOwn(adaToken)).status, 200)
-    const third = begin()
+    const thirdExport = beginExport()
     assert.equal((await exportOwn(adaToken)).status, 429)
     clock.advance(MINUTE)
     assert.equal((await exportOwn(adaToken)).status, 200)
-    await Promise.all([second.cancel(), third.cancel()])
+    await Promise.all([second.cancel(), thirdExport.cancel()])
     assert.equal((await exportOwn(adaToken)).status, 200)
   })
 

@@ -27,21 +27,21 @@ test('a valid key is accepted however many failures come from the same address',
   const server = await openServer('sqlite', t, { failureLimits: [{ window: 'minute', limit: 3 }] })
   const { tokens } = await server.signIn('ada@example.com')
   const { key } = await server.createKey(tokens.accessToken)
-  const guess = (headers = {}) =>
+  const sendGuess = (headers = {}) =>
     server.post('/auth/agent-token', { api_key: `svc_${'0'.repeat(32)}` }, { headers })
-  for (let tries = 0; tries < 3; tries++) assert.equal((await guess()).status, 401)
-  const spoofed = { 'X-Forwarded-For': '9.9.9.9', 'X-Real-IP': '9.9.9.8', Forwarded: 'for=9.9.9.7' }
-  const limited = await guess(spoofed)
-  assert.equal(limited.status, 429)
-  assert.equal(limited.body.window, 'minute')
-  assert.equal(limited.headers.get('retry-after'), String(limited.body.retry_after))
+  for (let tries = 0; tries < 3; tries++) assert.equal((await sendGuess()).status, 401)
+  const spoofedHeaders = { 'X-Forwarded-For': '9.9.9.9', 'X-Real-IP': '9.9.9.8', Forwarded: 'for=9.9.9.7' }
+  const limitedAnswer = await sendGuess(spoofedHeaders)
+  assert.equal(limitedAnswer.status, 429)
+  assert.equal(limitedAnswer.body.window, 'minute')
+  assert.equal(limitedAnswer.headers.get('retry-after'), String(limitedAnswer.body.retry_after))
   assert.equal((await server.post('/auth/agent-token', { api_key: key })).status, 200)
   const readiness = await server.get('/readyz')
   assert.equal(readiness.status, 200)
   const names = readiness.body.checks.map((check: { name: string }) => check.name)
   assert.equal(names.includes('trusted_proxies'), false, 'no stranger sets a check of /readyz')
   server.clock.advance(60_000)
-  assert.equal((await guess()).status, 401)
+  assert.equal((await sendGuess()).status, 401)
 })
 
 test('the networks of one IPv6 /48 together have sixteen times the failure limit of one', () => {
@@ -63,14 +63,14 @@ test('a typed code is refused unchecked once its network has too many failures, 
   const server = await openServer('sqlite', t, { failureLimits: [{ window: 'minute', limit: 3 }] })
   const { tokens } = await server.signIn('ada@example.com')
   const { key } = await server.createKey(tokens.accessToken)
-  const sent = await server.sendTo('eve@example.com')
+  const mailedLink = await server.sendTo('eve@example.com')
   for (let tries = 0; tries < 3; tries++)
     await server.post('/auth/agent-token', { api_key: `svc_${'0'.repeat(32)}` })
-  const { loginId, code, token } = sent
+  const { loginId, code, token } = mailedLink
   const proof = { login_id: loginId, code, email: 'eve@example.com' }
-  const refused = await server.post('/auth/verify-magic-link', proof)
-  assert.equal(refused.status, 429)
-  assert.equal(refused.headers.get('retry-after'), String(refused.body.retry_after))
+  const refusal = await server.post('/auth/verify-magic-link', proof)
+  assert.equal(refusal.status, 429)
+  assert.equal(refusal.headers.get('retry-after'), String(refusal.body.retry_after))
   assert.equal((await server.post('/auth/agent-token', { api_key: key })).status, 200)
   const link = { token, email: 'eve@example.com' }
   assert.equal((await server.post('/auth/verify-magic-link', link)).status, 200)

@@ -19,7 +19,7 @@ const FLOOD = 200
 
 /** Adds `count` requests of a flow; each records its flow in `started` when it starts. */
 function add(queue: FairQueue, started: string[], id: string, count = 1, network = id): number {
-  let accepted = 0
+  let acceptedCount = 0
   for (let n = 0; n < count; n++) {
     if (
       queue.start(
@@ -27,9 +27,9 @@ function add(queue: FairQueue, started: string[], id: string, count = 1, network
         () => void started.push(id),
       )
     )
-      accepted++
+      acceptedCount++
   }
-  return accepted
+  return acceptedCount
 }
 
 /** A queue with a clock that only `work` advances: real time would count pauses of a busy machine as work. */
@@ -51,96 +51,96 @@ async function untilStarted(started: readonly string[], count: number): Promise<
 }
 
 test('a request starts immediately while no other waits', () => {
-  const started: string[] = []
+  const startedIds: string[] = []
   add(
     createFairQueue(() => false),
-    started,
+    startedIds,
     'a',
   )
-  assert.deepEqual(started, ['a'])
+  assert.deepEqual(startedIds, ['a'])
 })
 
 test('requests of a busy flow do not delay other flows', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
-  add(queue, started, 'flood', FLOOD)
-  const startedBefore = started.length
-  add(queue, started, 'other')
-  await untilStarted(started, FLOOD + 1)
-  const position = started.indexOf('other') - startedBefore
+  const startedIds: string[] = []
+  add(queue, startedIds, 'flood', FLOOD)
+  const countBefore = startedIds.length
+  add(queue, startedIds, 'other')
+  await untilStarted(startedIds, FLOOD + 1)
+  const position = startedIds.indexOf('other') - countBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
 test('requests of one flow start in order of arrival', async () => {
   const queue = createFairQueue(() => false)
-  const started: number[] = []
+  const startedIds: number[] = []
   for (let n = 0; n < FLOOD; n++)
     queue.start(
       () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
-      () => void started.push(n),
+      () => void startedIds.push(n),
     )
-  while (started.length < FLOOD) await nextTurn()
+  while (startedIds.length < FLOOD) await nextTurn()
   assert.deepEqual(
-    started,
+    startedIds,
     Array.from({ length: FLOOD }, (_, n) => n),
   )
 })
 
 test('a thousand networks with many refusals yield to other networks', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
+  const startedIds: string[] = []
   const networks = Array.from({ length: 1000 }, (_, n) => `noisy-${n}`)
   for (const network of networks) for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal(network)
-  for (const network of networks) add(queue, started, network)
-  const startedBefore = started.length
-  add(queue, started, 'quiet-1')
-  add(queue, started, 'quiet-2')
-  await untilStarted(started, networks.length + 2)
-  const position = started.indexOf('quiet-2') - startedBefore
+  for (const network of networks) add(queue, startedIds, network)
+  const countBefore = startedIds.length
+  add(queue, startedIds, 'quiet-1')
+  add(queue, startedIds, 'quiet-2')
+  await untilStarted(startedIds, networks.length + 2)
+  const position = startedIds.indexOf('quiet-2') - countBefore
   assert.ok(position <= 3, `started ${position} requests later`)
 })
 
 test('a noisy network still gets a share of the turns', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
+  const startedIds: string[] = []
   for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal('noisy')
-  const quiet = Array.from({ length: FLOOD }, (_, n) => `quiet-${n}`)
-  for (const id of quiet) add(queue, started, id)
-  const startedBefore = started.length
-  add(queue, started, 'noisy')
-  await untilStarted(started, FLOOD + 1)
-  const position = started.indexOf('noisy') - startedBefore
+  const quietIds = Array.from({ length: FLOOD }, (_, n) => `quiet-${n}`)
+  for (const id of quietIds) add(queue, startedIds, id)
+  const countBefore = startedIds.length
+  add(queue, startedIds, 'noisy')
+  await untilStarted(startedIds, FLOOD + 1)
+  const position = startedIds.indexOf('noisy') - countBefore
   assert.ok(position <= 4, `started ${position} requests later`)
 })
 
 test('a flow with too many waiting requests is refused, other flows are not', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
-  const accepted = add(queue, started, 'flood', 10 * MAX_QUEUED_PER_FLOW)
-  assert.equal(accepted - started.length, MAX_QUEUED_PER_FLOW)
-  assert.equal(add(queue, started, 'other'), 1)
-  await untilStarted(started, accepted + 1)
+  const startedIds: string[] = []
+  const acceptedCount = add(queue, startedIds, 'flood', 10 * MAX_QUEUED_PER_FLOW)
+  assert.equal(acceptedCount - startedIds.length, MAX_QUEUED_PER_FLOW)
+  assert.equal(add(queue, startedIds, 'other'), 1)
+  await untilStarted(startedIds, acceptedCount + 1)
 })
 
 test('a network gains no turns by inventing a credential for each request', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
-  for (let n = 0; n < FLOOD; n++) add(queue, started, `made-up-${n}`, 1, 'one')
-  const startedBefore = started.length
-  add(queue, started, 'other')
-  await untilStarted(started, FLOOD + 1)
-  const position = started.indexOf('other') - startedBefore
+  const startedIds: string[] = []
+  for (let n = 0; n < FLOOD; n++) add(queue, startedIds, `made-up-${n}`, 1, 'one')
+  const countBefore = startedIds.length
+  add(queue, startedIds, 'other')
+  await untilStarted(startedIds, FLOOD + 1)
+  const position = startedIds.indexOf('other') - countBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
 test('within a network, requests of one credential do not delay others', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
-  add(queue, started, 'flood', FLOOD, 'one')
-  const startedBefore = started.length
-  add(queue, started, 'other', 1, 'one')
-  await untilStarted(started, FLOOD + 1)
-  const position = started.indexOf('other') - startedBefore
+  const startedIds: string[] = []
+  add(queue, startedIds, 'flood', FLOOD, 'one')
+  const countBefore = startedIds.length
+  add(queue, startedIds, 'other', 1, 'one')
+  await untilStarted(startedIds, FLOOD + 1)
+  const position = startedIds.indexOf('other') - countBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
@@ -175,114 +175,114 @@ test('a network whose requests take long gets no more time than others, also if 
 
 test('long work never starts on arrival, and is queued like requests', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
+  const startedIds: string[] = []
   const flow = { id: 'a', network: 'a', onDisconnect: () => {} }
-  assert.ok(queue.startLong(flow, () => void started.push('a')))
-  assert.deepEqual(started, [])
-  await untilStarted(started, 1)
+  assert.ok(queue.startLong(flow, () => void startedIds.push('a')))
+  assert.deepEqual(startedIds, [])
+  await untilStarted(startedIds, 1)
 })
 
 test('requests that take long start on arrival only until a slice is used up', () => {
   const { queue, work } = createTimedQueue()
-  let started = 0
+  let startedCount = 0
   for (let n = 0; n < 10; n++)
     queue.start(
       () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => {
-        started++
+        startedCount++
         work(2)
       },
     )
-  assert.equal(started, 1)
+  assert.equal(startedCount, 1)
 })
 
 test('invented credentials do not exceed the total queue limit, and other networks are still accepted', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
-  let accepted = 0
-  for (let n = 0; n < 2 * MAX_QUEUED; n++) accepted += add(queue, started, `made-up-${n}`, 1, 'one')
-  assert.equal(accepted - started.length, MAX_QUEUED)
-  assert.equal(add(queue, started, 'other', 5), 5)
-  await untilStarted(started, accepted + 5)
+  const startedIds: string[] = []
+  let acceptedCount = 0
+  for (let n = 0; n < 2 * MAX_QUEUED; n++) acceptedCount += add(queue, startedIds, `made-up-${n}`, 1, 'one')
+  assert.equal(acceptedCount - startedIds.length, MAX_QUEUED)
+  assert.equal(add(queue, startedIds, 'other', 5), 5)
+  await untilStarted(startedIds, acceptedCount + 5)
 })
 
 test('a thousand networks that never signed in do not delay a network that did', async () => {
   const queue = createFairQueue(network => network === 'known')
-  const started: string[] = []
-  for (let n = 0; n < 1000; n++) add(queue, started, `stranger-${n}`)
-  const startedBefore = started.length
-  add(queue, started, 'known', 20)
-  await untilStarted(started, 1020)
-  const startedAhead = started
-    .slice(startedBefore, started.lastIndexOf('known'))
+  const startedIds: string[] = []
+  for (let n = 0; n < 1000; n++) add(queue, startedIds, `stranger-${n}`)
+  const countBefore = startedIds.length
+  add(queue, startedIds, 'known', 20)
+  await untilStarted(startedIds, 1020)
+  const countAhead = startedIds
+    .slice(countBefore, startedIds.lastIndexOf('known'))
     .filter(name => name !== 'known').length
-  assert.ok(startedAhead <= 10, `${startedAhead} requests of strangers before the last of the known network`)
+  assert.ok(countAhead <= 10, `${countAhead} requests of strangers before the last of the known network`)
 })
 
 test('networks that never signed in are served while a known one always has requests', async () => {
   const queue = createFairQueue(network => network === 'known')
-  const started: string[] = []
-  add(queue, started, 'known', 1000)
-  const startedBefore = started.length
-  for (let n = 0; n < 50; n++) add(queue, started, `stranger-${n}`)
-  await untilStarted(started, 1050)
-  const last = started.findLastIndex(name => name !== 'known') - startedBefore
-  assert.ok(last <= 4 * 51, `the last stranger waited for ${last} requests`)
+  const startedIds: string[] = []
+  add(queue, startedIds, 'known', 1000)
+  const countBefore = startedIds.length
+  for (let n = 0; n < 50; n++) add(queue, startedIds, `stranger-${n}`)
+  await untilStarted(startedIds, 1050)
+  const lastPosition = startedIds.findLastIndex(name => name !== 'known') - countBefore
+  assert.ok(lastPosition <= 4 * 51, `the last stranger waited for ${lastPosition} requests`)
 })
 
 test('a noisy network yields even if somebody signed in there', async () => {
   const queue = createFairQueue(() => true)
-  const started: string[] = []
+  const startedIds: string[] = []
   for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal('noisy')
-  add(queue, started, 'noisy', FLOOD)
-  const startedBefore = started.length
-  add(queue, started, 'other', FLOOD / 2)
-  await untilStarted(started, 1.5 * FLOOD)
-  const startedAhead = started
-    .slice(startedBefore, started.lastIndexOf('other'))
+  add(queue, startedIds, 'noisy', FLOOD)
+  const countBefore = startedIds.length
+  add(queue, startedIds, 'other', FLOOD / 2)
+  await untilStarted(startedIds, 1.5 * FLOOD)
+  const countAhead = startedIds
+    .slice(countBefore, startedIds.lastIndexOf('other'))
     .filter(name => name === 'noisy').length
-  assert.ok(startedAhead <= FLOOD / 2 / 3 + 1, `${startedAhead} requests of the noisy network came first`)
+  assert.ok(countAhead <= FLOOD / 2 / 3 + 1, `${countAhead} requests of the noisy network came first`)
 })
 
 test('the time slice of a turn includes work that continues in microtasks', async () => {
   const { queue, work } = createTimedQueue()
   let turn = 0
-  let finished = 0
-  const inTurn: number[] = []
+  let finishedCount = 0
+  const countByTurn: number[] = []
   const workLater = async () => {
     for (let hop = 0; hop < 5; hop++) await null
     work(1)
-    inTurn[turn] = (inTurn[turn] ?? 0) + 1
-    finished++
+    countByTurn[turn] = (countByTurn[turn] ?? 0) + 1
+    finishedCount++
   }
   for (let n = 0; n < FLOOD; n++)
     queue.start(
       () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => void workLater(),
     )
-  while (finished < FLOOD) {
+  while (finishedCount < FLOOD) {
     await nextTurn()
     turn++
   }
   // The sixteen requests that started on arrival count towards the first turn, but are not limited by its slice.
-  inTurn[0] = (inTurn[0] ?? 16) - 16
-  assert.equal(Math.max(...inTurn), 1, 'milliseconds of work in one turn')
+  countByTurn[0] = (countByTurn[0] ?? 16) - 16
+  assert.equal(Math.max(...countByTurn), 1, 'milliseconds of work in one turn')
 })
 
 test('queued requests have half of the time while other work fills the turns of the event loop', async () => {
   const { queue, work } = createTimedQueue()
-  let finished = 0
+  let finishedCount = 0
   for (let n = 0; n < FLOOD; n++) {
     queue.start(
       () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => {
         work(0.1)
-        finished++
+        finishedCount++
       },
     )
   }
   let turns = 0
-  while (finished < FLOOD) {
+  while (finishedCount < FLOOD) {
     await nextTurn()
     work(5)
     turns++
@@ -293,9 +293,9 @@ test('queued requests have half of the time while other work fills the turns of 
 
 test('a waiting request is removed when its client disconnects, which frees its place in the flow', async () => {
   const queue = createFairQueue(() => false)
-  const started: string[] = []
-  add(queue, started, 'a', FLOOD)
-  const startedBefore = started.length
+  const startedIds: string[] = []
+  add(queue, startedIds, 'a', FLOOD)
+  const countBefore = startedIds.length
   let drop = () => {}
   const flow = {
     id: 'a',
@@ -307,7 +307,7 @@ test('a waiting request is removed when its client disconnects, which frees its 
   const admit = () =>
     queue.start(
       () => flow,
-      () => void started.push('gone'),
+      () => void startedIds.push('gone'),
     )
   while (admit());
   assert.equal(admit(), false)
@@ -315,9 +315,9 @@ test('a waiting request is removed when its client disconnects, which frees its 
   drop()
   assert.equal(admit(), true, 'one place is free')
   assert.equal(admit(), false, 'and no more than one')
-  await untilStarted(started, startedBefore + MAX_QUEUED_PER_FLOW)
+  await untilStarted(startedIds, countBefore + MAX_QUEUED_PER_FLOW)
   await nextTurn()
-  assert.equal(started.length, startedBefore + MAX_QUEUED_PER_FLOW)
+  assert.equal(startedIds.length, countBefore + MAX_QUEUED_PER_FLOW)
 })
 
 /** The requests that the server receives, in order. */
@@ -336,13 +336,13 @@ async function receiveRequests(server: Awaited<ReturnType<typeof openServer>>, c
 test('a request whose connection closed while it waited is not started', async t => {
   const server = await openServer('sqlite', t)
   const [incoming] = await receiveRequests(server, 1)
-  const started: number[] = []
+  const startedIds: number[] = []
   const connections = Array.from({ length: FLOOD }, () => new EventEmitter())
   for (const [n, connection] of connections.entries())
-    server.app.admit(incoming!, connection, () => void started.push(n))
+    server.app.admit(incoming!, connection, () => void startedIds.push(n))
   connections[FLOOD - 2]!.emit('close')
-  while (!started.includes(FLOOD - 1)) await nextTurn()
-  assert.equal(started.includes(FLOOD - 2), false)
+  while (!startedIds.includes(FLOOD - 1)) await nextTurn()
+  assert.equal(startedIds.includes(FLOOD - 2), false)
 })
 
 test('a probe is accepted while the flow of its network is full', async t => {
@@ -353,40 +353,40 @@ test('a probe is accepted while the flow of its network is full', async t => {
   const [probe, other] = [requestTo('/livez'), requestTo('/v1/me')]
   const closedConnection = new EventEmitter()
   closedConnection.setMaxListeners(0)
-  let started = false
+  let hasStarted = false
   while (server.app.admit(other, closedConnection, () => {}));
   assert.equal(
     server.app.admit(probe, closedConnection, () => {
-      started = true
+      hasStarted = true
     }),
     true,
   )
-  while (!started) await nextTurn()
+  while (!hasStarted) await nextTurn()
 })
 
 test('refused upgrades count as refusals, so that their network yields to others', async t => {
   const server = await openServer('sqlite', t, { trustedProxies: ['127.0.0.0/8'] })
-  const noisy = { 'X-Forwarded-For': '203.0.113.1' }
-  const upgrade =
+  const noisyHeaders = { 'X-Forwarded-For': '203.0.113.1' }
+  const upgradeRequest =
     'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nX-Forwarded-For: 203.0.113.1\r\n\r\n'
-  for (let n = 0; n < NOISY_AFTER; n++) assert.match(await server.raw(upgrade), /^HTTP\/1\.1 401 /)
-  const [flood] = await receiveRequests(server, 1, noisy)
+  for (let n = 0; n < NOISY_AFTER; n++) assert.match(await server.raw(upgradeRequest), /^HTTP\/1\.1 401 /)
+  const [flood] = await receiveRequests(server, 1, noisyHeaders)
   const [quiet] = await receiveRequests(server, 1, { 'X-Forwarded-For': '198.51.100.1' })
-  const started: string[] = []
+  const startedIds: string[] = []
   const admit = (incoming: IncomingMessage, name: string) => {
     const request = Object.assign(Object.create(incoming), { url: '/v1/me' }) as IncomingMessage
-    server.app.admit(request, new EventEmitter(), () => void started.push(name))
+    server.app.admit(request, new EventEmitter(), () => void startedIds.push(name))
   }
   for (let n = 0; n < FLOOD; n++) admit(flood!, 'noisy')
-  const startedBefore = started.length
+  const countBefore = startedIds.length
   for (let n = 0; n < FLOOD / 2; n++) admit(quiet!, 'quiet')
-  while (started.length < 1.5 * FLOOD) await nextTurn()
-  const startedAhead = started
-    .slice(startedBefore, started.lastIndexOf('quiet'))
+  while (startedIds.length < 1.5 * FLOOD) await nextTurn()
+  const countAhead = startedIds
+    .slice(countBefore, startedIds.lastIndexOf('quiet'))
     .filter(name => name === 'noisy').length
   assert.ok(
-    startedAhead <= FLOOD / 2 / 3 + 1,
-    `${startedAhead} requests of the noisy network before the last of the quiet one`,
+    countAhead <= FLOOD / 2 / 3 + 1,
+    `${countAhead} requests of the noisy network before the last of the quiet one`,
   )
 })
 

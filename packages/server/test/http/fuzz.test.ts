@@ -76,7 +76,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
   const secret = await server.registerApp('reports')
   const link = await server.sendTo('bob@example.com')
 
-  const plausible = fc.constantFrom<unknown>(
+  const plausibleValue = fc.constantFrom<unknown>(
     'ada@example.com',
     link.token,
     link.loginId,
@@ -107,7 +107,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     "' or 1=1 --",
   )
   const value = fc.oneof(
-    plausible,
+    plausibleValue,
     fc.json().map(text => JSON.parse(text)),
     anyText(),
   )
@@ -167,7 +167,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
   )
   // Leaves out the routes that end the session, which the rest of the run needs.
   const routes = server.app.routes.filter(({ operation }) => operation !== 'endSession')
-  const request = fc.record({
+  const anyRequest = fc.record({
     route: fc.constantFrom(...routes),
     segments: fc.array(segment, { minLength: 2, maxLength: 2 }),
     query,
@@ -182,7 +182,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
 
   await fc.assert(
     fc.asyncProperty(
-      request,
+      anyRequest,
       async ({ route, segments, query, authorization, idempotencyKey, ...bodies }) => {
         const names = paramNames(route.path)
         const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name) => segments[names.indexOf(name)]!)

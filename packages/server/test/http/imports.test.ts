@@ -40,25 +40,33 @@ forEachEngine(engine => {
     )
     const key = foreignKey(1)
     assert.equal((await exchange(key)).body.code, 'invalid_api_key')
-    const made = await importKeys(row(1, { name: 'Old laptop', external_id: 'k-1' }))
-    assert.deepEqual([made.status, made.body.imported, made.body.skipped], [200, 1, 0], made.text)
-    const { id } = made.body.data[0]
-    const exchanged = await exchange(key)
-    assert.deepEqual([exchanged.status, exchanged.body.agent_id], [200, ada.user.id], exchanged.text)
+    const importAnswer = await importKeys(row(1, { name: 'Old laptop', external_id: 'k-1' }))
+    assert.deepEqual(
+      [importAnswer.status, importAnswer.body.imported, importAnswer.body.skipped],
+      [200, 1, 0],
+      importAnswer.text,
+    )
+    const { id } = importAnswer.body.data[0]
+    const exchangeAnswer = await exchange(key)
+    assert.deepEqual(
+      [exchangeAnswer.status, exchangeAnswer.body.agent_id],
+      [200, ada.user.id],
+      exchangeAnswer.text,
+    )
     const me = await get('/v1/me', { token: key })
     assert.equal(me.body.user.email, 'ada@example.com')
     assert.equal((await get('/v1/api-keys', { token: key })).body.code, 'insufficient_scope')
-    const granted = await form('/oauth/token', {
+    const tokenAnswer = await form('/oauth/token', {
       grant_type: 'client_credentials',
       client_id: id,
       client_secret: key,
     })
-    assert.equal(granted.status, 200, granted.text)
+    assert.equal(tokenAnswer.status, 200, tokenAnswer.text)
     const secret = await registerApp('reports')
     const headers = basic('reports', secret)
     const introspect = async () => (await post('/auth/introspect', { token: key }, { headers })).body
-    const active = await introspect()
-    assert.deepEqual([active.active, active.key_id, active.type], [true, id, 'api_key'])
+    const introspection = await introspect()
+    assert.deepEqual([introspection.active, introspection.key_id, introspection.type], [true, id, 'api_key'])
 
     const adaToken = ada.tokens.accessToken
     const keyObject = (await get(`/v1/api-keys/${id}`, { token: adaToken })).body
@@ -67,9 +75,9 @@ forEachEngine(engine => {
       ['sk_live_', 'Old laptop', 'k-1'],
     )
     assert.ok(!JSON.stringify(keyObject).includes(key.slice(0, 13)))
-    const found = await get('/v1/admin/api-keys?prefix=sk_li', { token })
+    const foundKeys = await get('/v1/admin/api-keys?prefix=sk_li', { token })
     assert.deepEqual(
-      found.body.data.map((each: { id: string }) => each.id),
+      foundKeys.body.data.map((each: { id: string }) => each.id),
       [id],
     )
     assert.equal((await server.call('DELETE', `/v1/api-keys/${id}`, { token: adaToken })).status, 200)
@@ -92,11 +100,11 @@ forEachEngine(engine => {
     const { data } = (await importKeys(row(1), row(2), row(3))).body
     assert.equal((await post('/auth/revoke', { token: foreignKey(1) })).status, 204)
     assert.equal((await exchange(foreignKey(1))).body.code, 'api_key_revoked')
-    const rotated = await server.call('POST', `/v1/api-keys/${data[1].id}/rotate`, {
+    const rotationAnswer = await server.call('POST', `/v1/api-keys/${data[1].id}/rotate`, {
       token: ada.tokens.accessToken,
       body: { overlap_seconds: 0 },
     })
-    assert.match(rotated.body.key, /^svc_/)
+    assert.match(rotationAnswer.body.key, /^svc_/)
     assert.equal((await exchange(foreignKey(2))).body.code, 'api_key_revoked')
     assert.ok(call)
     const refusalCodes = []
@@ -153,17 +161,17 @@ forEachEngine(engine => {
       [{ expiresAt: '2090-01-01T00:00:00Z' }, 'keys.1'],
     ]
     for (const [change, field, message = /./] of invalidChanges) {
-      const refused = await importKeys(row(2), row(3, change))
-      assert.deepEqual([refused.status, refused.body.errors?.[0].field], [400, field], refused.text)
-      assert.match(refused.body.errors[0].message, message)
+      const refusal = await importKeys(row(2), row(3, change))
+      assert.deepEqual([refusal.status, refusal.body.errors?.[0].field], [400, field], refusal.text)
+      assert.match(refusal.body.errors[0].message, message)
     }
     const keyOfOther = await importKeys(row(2), row(1))
     assert.deepEqual([keyOfOther.status, keyOfOther.body.code], [409, 'key_conflict'])
-    const overLimit = await importKeys(row(2), row(3), row(4), row(5))
-    assert.deepEqual([overLimit.status, overLimit.body.code], [409, 'key_limit_reached'])
+    const overLimitAnswer = await importKeys(row(2), row(3), row(4), row(5))
+    assert.deepEqual([overLimitAnswer.status, overLimitAnswer.body.code], [409, 'key_limit_reached'])
     await policies.change({ maxKeyLifetimeDays: 30 }, BY_COMMAND_LINE)
-    const withoutExpiry = await importKeys(row(2))
-    assert.match(withoutExpiry.body.detail, /keys\.0\.expires_at.*max_key_lifetime_days/)
+    const answerWithoutExpiry = await importKeys(row(2))
+    assert.match(answerWithoutExpiry.body.detail, /keys\.0\.expires_at.*max_key_lifetime_days/)
     assert.equal((await store.apiKeys.list(ada.user.id, null, 0, { limit: 9, after: null })).rows.length, 0)
     const expires_at = new Date(clock.now() + 30 * DAY).toISOString()
     const repeatedKey = await importKeys(row(2, { expires_at }), row(2, { expires_at }))
@@ -174,21 +182,21 @@ forEachEngine(engine => {
 
   test('an administrator cannot import administrative keys of another administrator, and may import own ones', async t => {
     const { importKeys, row, signIn, users, get, apiKeys } = await open(engine, t)
-    const grace = await signIn('grace@example.com')
-    await users.setRole(grace.user.id, 'admin')
+    const graceSignIn = await signIn('grace@example.com')
+    await users.setRole(graceSignIn.user.id, 'admin')
     for (const scopes of [[], ['admin:write'], ['agent:connect', 'admin:read']]) {
-      const refused = await importKeys(row(1), row(2, { email: 'grace@example.com', scopes }))
-      assert.deepEqual([refused.status, refused.body.errors?.[0].field], [400, 'keys.1.scopes'], refused.text)
-      assert.match(refused.body.errors[0].message, /for another administrator; use the keyway command/)
+      const refusal = await importKeys(row(1), row(2, { email: 'grace@example.com', scopes }))
+      assert.deepEqual([refusal.status, refusal.body.errors?.[0].field], [400, 'keys.1.scopes'], refusal.text)
+      assert.match(refusal.body.errors[0].message, /for another administrator; use the keyway command/)
       const ownKeys = await importKeys(row(3 + scopes.length, { email: 'admin@example.com', scopes }))
       assert.equal(ownKeys.body.imported, 1, ownKeys.text)
     }
     assert.equal((await get('/v1/admin/users', { token: foreignKey(2) })).status, 401)
     assert.equal((await importKeys(row(9, { email: 'grace@example.com' }))).body.imported, 1)
-    const keyOf = { userId: grace.user.id }
+    const keyOf = { userId: graceSignIn.user.id }
     const key = { owner: keyOf, keyHash: 'x'.repeat(43), keyPrefix: 'x', name: null, scopes: null }
-    const rest = { expiresAt: null, appId: 'service-sdk', externalId: null }
-    assert.equal((await apiKeys.importKeys([{ ...key, ...rest }], BY_COMMAND_LINE)).length, 1)
+    const otherFields = { expiresAt: null, appId: 'service-sdk', externalId: null }
+    assert.equal((await apiKeys.importKeys([{ ...key, ...otherFields }], BY_COMMAND_LINE)).length, 1)
   })
 
   test('eight imports at once on two nodes import each key once', async t => {
@@ -218,11 +226,15 @@ forEachEngine(engine => {
       { email: 'ada@example.com', name: 'Other' },
       { email: 'grace@example.com' },
     ]
-    const made = await call('/users', { users })
-    assert.deepEqual([made.status, made.body.imported, made.body.skipped], [200, 1, 2], made.text)
+    const importAnswer = await call('/users', { users })
+    assert.deepEqual(
+      [importAnswer.status, importAnswer.body.imported, importAnswer.body.skipped],
+      [200, 1, 2],
+      importAnswer.text,
+    )
     assert.deepEqual((await lastAuditEvent()).after, { imported: 1, skipped: 2 })
-    const { id } = made.body.data[0]
-    assert.equal(made.body.data[2].id, id)
+    const { id } = importAnswer.body.data[0]
+    assert.equal(importAnswer.body.data[2].id, id)
     const person = (await get(`/v1/admin/users/${id}`, { token })).body
     assert.deepEqual([person.name, person.external_id, person.balance.amount], ['Grace', 'c-42', '0.00'])
     assert.equal(await store.billing.subscription(id), null)
@@ -232,8 +244,8 @@ forEachEngine(engine => {
 
     const first = await signIn('grace@example.com')
     assert.deepEqual([first.user.id, first.user.name, first.isNewUser], [id, 'Grace', true])
-    const second = await signIn('grace@example.com')
-    assert.equal(second.isNewUser, false)
+    const secondSignIn = await signIn('grace@example.com')
+    assert.equal(secondSignIn.isNewUser, false)
     const account = await accounts.get(id)
     assert.deepEqual([account.balance, account.authorizations.length], [2_000_000, 2])
     assert.equal((await mailsTo('grace@example.com', 'welcome')).length, 1)
@@ -255,8 +267,8 @@ forEachEngine(engine => {
     assert.equal((await call('/users', { users })).body.imported, 1000)
     const scopes = Array.from({ length: 32 }, (_, n) => `shop:${n}`)
     const keys = users.map(({ email }, n) => row(n, { email, scopes }))
-    const made = await importKeys(...keys)
-    assert.equal(made.body.imported, 1000, made.text.slice(0, 300))
+    const importAnswer = await importKeys(...keys)
+    assert.equal(importAnswer.body.imported, 1000, importAnswer.text.slice(0, 300))
     assert.equal(await store.apiKeys.hasImported(), true)
   })
 })

@@ -32,9 +32,9 @@ forEachEngine(engine => {
       engine,
       t,
     )
-    const made = await call('POST', '', { email: GRACE })
-    assert.equal(made.status, 201)
-    const { id, state, role, invited_by, created_at, expires_at } = made.body
+    const invitationAnswer = await call('POST', '', { email: GRACE })
+    assert.equal(invitationAnswer.status, 201)
+    const { id, state, role, invited_by, created_at, expires_at } = invitationAnswer.body
     assert.deepEqual([state, role, invited_by], ['pending', null, admin.user.id])
     assert.equal(Date.parse(expires_at) - Date.parse(created_at), 7 * DAY)
     const auditEvent = await lastAuditEvent()
@@ -46,17 +46,17 @@ forEachEngine(engine => {
     const [mail] = await mailsTo(GRACE, 'invitation')
     assert.equal(mail!.link, `${server.publicUrl}/sign-in?email=grace%40example.com`)
 
-    const grace = await signIn(GRACE)
-    assert.deepEqual([grace.isNewUser, grace.user.role], [true, 'user'])
+    const graceSignIn = await signIn(GRACE)
+    assert.deepEqual([graceSignIn.isNewUser, graceSignIn.user.role], [true, 'user'])
     assert.deepEqual(await states(), ['accepted'])
-    assert.equal((await store.invitations.find(id))!.userId, grace.user.id)
-    const stranger = await sendTo('other@example.com')
-    const verified = server.magicLinks.verify(
-      { token: stranger.token, email: address('other@example.com') },
+    assert.equal((await store.invitations.find(id))!.userId, graceSignIn.user.id)
+    const strangersLink = await sendTo('other@example.com')
+    const verification = server.magicLinks.verify(
+      { token: strangersLink.token, email: address('other@example.com') },
       'api',
       server.caller(),
     )
-    assert.equal(await refusedWith(verified), 'forbidden')
+    assert.equal(await refusedWith(verification), 'forbidden')
     const secondInvitation = await call('POST', '', { email: GRACE })
     assert.deepEqual([secondInvitation.status, secondInvitation.body.errors[0].field], [400, 'email'])
   })
@@ -73,8 +73,8 @@ forEachEngine(engine => {
     await users.setLocale(admin.user.id, 'de')
     assert.equal(await localeOf('third@example.com'), 'de')
     assert.equal(await localeOf('fourth@example.com', { locale: 'ja' }), 'ja')
-    const refused = await call('POST', '', { email: GRACE, locale: 'de_AT' })
-    assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'locale'])
+    const refusal = await call('POST', '', { email: GRACE, locale: 'de_AT' })
+    assert.deepEqual([refusal.status, refusal.body.errors[0].field], [400, 'locale'])
   })
 
   test('the sign-in mail of a pending invitation goes out, and none after it was revoked or expired', async t => {
@@ -91,9 +91,9 @@ forEachEngine(engine => {
     }
     const { id } = await invite({ email: GRACE })
     assert.equal(await stateAfterAsking(GRACE), 'sent')
-    const revoked = await call('DELETE', `/${id}`)
-    assert.deepEqual([revoked.status, revoked.body.state], [200, 'revoked'])
-    assert.equal((await call('DELETE', `/${id}`)).body.revoked_at, revoked.body.revoked_at)
+    const revocation = await call('DELETE', `/${id}`)
+    assert.deepEqual([revocation.status, revocation.body.state], [200, 'revoked'])
+    assert.equal((await call('DELETE', `/${id}`)).body.revoked_at, revocation.body.revoked_at)
     clock.advance(MINUTE)
     assert.equal(await stateAfterAsking(GRACE), 'failed')
     clock.advance(MINUTE)
@@ -136,8 +136,8 @@ forEachEngine(engine => {
   test('a role is given by a signed-in administrator only, who must still be one when it is accepted', async t => {
     const { call, createKey, token, invite, signIn, users, admin } = await open(engine, t)
     const { key } = await createKey(token)
-    const invitedByKey = await call('POST', '', { email: GRACE, role: 'admin' }, key)
-    assert.deepEqual([invitedByKey.status, invitedByKey.body.code], [403, 'session_required'])
+    const answerToKey = await call('POST', '', { email: GRACE, role: 'admin' }, key)
+    assert.deepEqual([answerToKey.status, answerToKey.body.code], [403, 'session_required'])
     assert.equal((await call('POST', '', { email: 'plain@example.com' }, key)).status, 201)
     for (const body of [
       { email: GRACE, role: 'user' },

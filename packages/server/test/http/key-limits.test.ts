@@ -16,12 +16,12 @@ const LIMITS = {
 
 async function openKey(server: Server, body: object = {}) {
   const token = (await server.signIn('ada@example.com')).tokens.accessToken
-  const made = await server.post('/v1/api-keys', body, { token })
-  assert.equal(made.status, 201, JSON.stringify(made.body))
-  const path = `/v1/api-keys/${made.body.id}`
+  const creationAnswer = await server.post('/v1/api-keys', body, { token })
+  assert.equal(creationAnswer.status, 201, JSON.stringify(creationAnswer.body))
+  const path = `/v1/api-keys/${creationAnswer.body.id}`
   const patch = (limits: unknown, credential: string = token) =>
     server.call('PATCH', path, { token: credential, body: { limits } })
-  return { token, path, patch, ...made.body }
+  return { token, path, patch, ...creationAnswer.body }
 }
 
 forEachEngine(engine => {
@@ -51,8 +51,8 @@ forEachEngine(engine => {
     assert.deepEqual(key.limits, { quota: { remaining: 50, refill } })
     await key.patch({ quota: { remaining: 7, refill } })
     const requests = [{ limit: 5, per: 'hour' }]
-    const changed = await key.patch({ requests, quota: { refill } })
-    assert.deepEqual(changed.body.limits, { requests, quota: { remaining: 7, refill } })
+    const changeAnswer = await key.patch({ requests, quota: { refill } })
+    assert.deepEqual(changeAnswer.body.limits, { requests, quota: { remaining: 7, refill } })
     const hourly = { amount: 9, every: 'hour' }
     assert.deepEqual((await key.patch({ quota: { refill: hourly } })).body.limits, {
       quota: { remaining: 7, refill: hourly },
@@ -65,8 +65,8 @@ forEachEngine(engine => {
     const { id, user_id, patch } = await openKey(server, { limits: { quota: { refill } } })
     await server.limiter.consume(await server.apiKeys.get(user_id, id), 1)
     const requests = [{ limit: 5, per: 'hour' }]
-    const changed = await patch({ requests, quota: { refill } })
-    assert.deepEqual(changed.body.limits, { requests, quota: { remaining: 999, refill } })
+    const changeAnswer = await patch({ requests, quota: { refill } })
+    assert.deepEqual(changeAnswer.body.limits, { requests, quota: { remaining: 999, refill } })
   })
 
   test('a quota is refilled at the start of the next period in UTC', async t => {
@@ -103,9 +103,9 @@ forEachEngine(engine => {
     ]) {
       // These calls count towards the limits too.
       server.clock.advance(10_000)
-      const refused = await key.patch(looser, key.key)
-      assert.equal(refused.body.code, 'session_required', JSON.stringify(looser))
-      assert.match(refused.body.detail, /may only tighten limits: .* Sign in to allow more\.$/)
+      const refusal = await key.patch(looser, key.key)
+      assert.equal(refusal.body.code, 'session_required', JSON.stringify(looser))
+      assert.match(refusal.body.detail, /may only tighten limits: .* Sign in to allow more\.$/)
     }
     const widerNetworks = await server.call('PATCH', key.path, {
       token: key.key,
@@ -119,25 +119,32 @@ forEachEngine(engine => {
       spend: [...spend, { amount: '9.00', per: 'total' }],
       quota: { remaining: 999 },
     }
-    const tightened = await key.patch(tighterLimits, key.key)
-    assert.deepEqual(tightened.body.limits, tighterLimits)
+    const tighteningAnswer = await key.patch(tighterLimits, key.key)
+    assert.deepEqual(tighteningAnswer.body.limits, tighterLimits)
     assert.equal((await key.patch(null)).status, 200)
   })
 
   test('a rotation passes on the limits of owner and operator, and both keys share them', async t => {
     const server = await openServer(engine, t)
     const key = await openKey(server, { limits: LIMITS })
-    const operator = {
+    const operatorLimits = {
       requests: [{ limit: 1, per: 'day' as const }],
       spend: [],
       quota: { remaining: 3, refill: null },
     }
-    await server.apiKeys.setOperatorLimits(key.id, operator)
-    const rotated = await server.post(`${key.path}/rotate`, {}, { token: key.token })
-    assert.deepEqual(rotated.body.limits, LIMITS)
-    assert.deepEqual(rotated.body.operator_limits, { requests: operator.requests, quota: { remaining: 3 } })
-    const rotatedAgain = await server.post(`/v1/api-keys/${rotated.body.id}/rotate`, {}, { token: key.token })
-    const keys = await server.apiKeys.findMany([key.id, rotated.body.id, rotatedAgain.body.id])
+    await server.apiKeys.setOperatorLimits(key.id, operatorLimits)
+    const rotationAnswer = await server.post(`${key.path}/rotate`, {}, { token: key.token })
+    assert.deepEqual(rotationAnswer.body.limits, LIMITS)
+    assert.deepEqual(rotationAnswer.body.operator_limits, {
+      requests: operatorLimits.requests,
+      quota: { remaining: 3 },
+    })
+    const rotatedAgain = await server.post(
+      `/v1/api-keys/${rotationAnswer.body.id}/rotate`,
+      {},
+      { token: key.token },
+    )
+    const keys = await server.apiKeys.findMany([key.id, rotationAnswer.body.id, rotatedAgain.body.id])
     assert.deepEqual(new Set([...keys.values()].map(({ lineageId }) => lineageId)), new Set([key.id]))
     const quotas = new Set([...keys.values()].map(({ limits }) => limits.quota!.id))
     assert.equal(quotas.size, 1)
@@ -148,14 +155,18 @@ forEachEngine(engine => {
     const key = await openKey(server)
     const requests = [{ limit: 1, per: 'day' as const }]
     await server.apiKeys.setOperatorLimits(key.id, { requests, spend: [], quota: null })
-    const patched = await key.patch(null)
-    assert.deepEqual(patched.body.operator_limits, { requests })
+    const patchAnswer = await key.patch(null)
+    assert.deepEqual(patchAnswer.body.operator_limits, { requests })
     const body = { operator_limits: {} }
     const operatorChange = await server.call('PATCH', key.path, { token: key.token, body })
     assert.equal(operatorChange.status, 400)
     assert.equal((await server.post('/v1/api-keys', body, { token: key.token })).status, 400)
-    const cleared = await server.apiKeys.setOperatorLimits(key.id, { requests: [], spend: [], quota: null })
-    assert.deepEqual(cleared.operatorLimits, { requests: [], spend: [], quota: null })
+    const keyWithoutLimits = await server.apiKeys.setOperatorLimits(key.id, {
+      requests: [],
+      spend: [],
+      quota: null,
+    })
+    assert.deepEqual(keyWithoutLimits.operatorLimits, { requests: [], spend: [], quota: null })
   })
 
   test('of two concurrent changes one wins entirely, and one quota remains', async t => {

@@ -6,7 +6,7 @@ import { createHousekeeping, RETENTION } from '../../src/operations/housekeeping
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { openServer } from '../support/http.ts'
 
-async function withAda(engine: EngineName, t: TestContext) {
+async function openWithAda(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
@@ -38,28 +38,28 @@ function introspectAs(server: Awaited<ReturnType<typeof openServer>>, id: string
 
 forEachEngine(engine => {
   test('every response with a key object has its metadata and external id as they were sent', async t => {
-    const { server, token, createKey, updateKey, list } = await withAda(engine, t)
+    const { server, token, createKey, updateKey, list } = await openWithAda(engine, t)
     const metadata = { plan: 'pro', seats: 3, ratio: 0.1, ü: [null, true, { __proto__x: '🔑' }] }
-    const made = await createKey({ external_id: 'customer-42', metadata })
-    assert.equal(made.status, 201)
-    const { id } = made.body
+    const creationAnswer = await createKey({ external_id: 'customer-42', metadata })
+    assert.equal(creationAnswer.status, 201)
+    const { id } = creationAnswer.body
     const storedData = (body: Record<string, unknown>) => [body.external_id, body.metadata]
-    assert.deepEqual(storedData(made.body), ['customer-42', metadata])
+    assert.deepEqual(storedData(creationAnswer.body), ['customer-42', metadata])
     assert.deepEqual(storedData((await server.get(`/v1/api-keys/${id}`, { token })).body), [
       'customer-42',
       metadata,
     ])
     assert.deepEqual(storedData((await list('limit=10')).data[0]), ['customer-42', metadata])
     assert.deepEqual(storedData((await updateKey(id, { name: 'Laptop' })).body), ['customer-42', metadata])
-    const rotated = await server.post(`/v1/api-keys/${id}/rotate`, {}, { token })
-    assert.deepEqual(storedData(rotated.body), ['customer-42', metadata])
-    const revoked = await server.call('DELETE', `/v1/api-keys/${id}`, { token })
-    assert.deepEqual(storedData(revoked.body), ['customer-42', metadata])
+    const rotationAnswer = await server.post(`/v1/api-keys/${id}/rotate`, {}, { token })
+    assert.deepEqual(storedData(rotationAnswer.body), ['customer-42', metadata])
+    const revocationAnswer = await server.call('DELETE', `/v1/api-keys/${id}`, { token })
+    assert.deepEqual(storedData(revocationAnswer.body), ['customer-42', metadata])
     assert.deepEqual(storedData((await createKey({})).body), [null, null])
   })
 
   test('metadata may have a member named __proto__', async t => {
-    const { server, token } = await withAda(engine, t)
+    const { server, token } = await openWithAda(engine, t)
     const body = '{"metadata":{"__proto__":{"admin":true},"plan":"pro"}}'
     const createdId = await server.post('/v1/api-keys', body, { token })
     assert.match(createdId.text, /"metadata":\{"__proto__":\{"admin":true\},"plan":"pro"\}/)
@@ -70,27 +70,27 @@ forEachEngine(engine => {
   })
 
   test('a change replaces metadata as a whole; null or an empty value removes metadata or external id', async t => {
-    const { createKey, updateKey } = await withAda(engine, t)
+    const { createKey, updateKey } = await openWithAda(engine, t)
     for (const nothing of [
       { external_id: null, metadata: null },
       { external_id: '', metadata: {} },
     ]) {
       const { id } = (await createKey({ external_id: 'a', metadata: { a: 1, b: 2 } })).body
-      const replaced = await updateKey(id, { metadata: { c: 3 } })
-      assert.deepEqual([replaced.body.external_id, replaced.body.metadata], ['a', { c: 3 }])
-      const removed = await updateKey(id, nothing)
-      assert.deepEqual([removed.body.external_id, removed.body.metadata], [null, null])
+      const replacementAnswer = await updateKey(id, { metadata: { c: 3 } })
+      assert.deepEqual([replacementAnswer.body.external_id, replacementAnswer.body.metadata], ['a', { c: 3 }])
+      const removalAnswer = await updateKey(id, nothing)
+      assert.deepEqual([removalAnswer.body.external_id, removalAnswer.body.metadata], [null, null])
     }
   })
 
   test('metadata are limited to 16 KiB as stored, whatever their escapes, and to 32 levels', async t => {
-    const { server, token, createKey, updateKey } = await withAda(engine, t)
+    const { server, token, createKey, updateKey } = await openWithAda(engine, t)
     assert.equal((await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES) })).status, 201)
-    const tooLarge = await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES + 1) })
-    assert.deepEqual([tooLarge.status, tooLarge.body.errors[0].field], [400, 'metadata'])
-    const escaped = `{"metadata":{"text":"${'\\u00e9'.repeat(5_000)}"}}`
+    const tooLargeAnswer = await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES + 1) })
+    assert.deepEqual([tooLargeAnswer.status, tooLargeAnswer.body.errors[0].field], [400, 'metadata'])
+    const escapedBody = `{"metadata":{"text":"${'\\u00e9'.repeat(5_000)}"}}`
     assert.equal(
-      (await server.post('/v1/api-keys', escaped, { token })).body.metadata.text,
+      (await server.post('/v1/api-keys', escapedBody, { token })).body.metadata.text,
       'é'.repeat(5_000),
     )
     const values = { list: Array.from({ length: 8_000 }, () => 0) }
@@ -104,7 +104,7 @@ forEachEngine(engine => {
   })
 
   test('metadata that could not be returned unchanged are refused', async t => {
-    const { server, token, createKey } = await withAda(engine, t)
+    const { server, token, createKey } = await openWithAda(engine, t)
     const statusOfCreate = (metadata: string) =>
       server.post('/v1/api-keys', `{"metadata":${metadata}}`, { token }).then(answer => answer.status)
     for (const metadata of [
@@ -130,7 +130,7 @@ forEachEngine(engine => {
   })
 
   test('external_id filters the list of the user’s own keys, also with a status and in pages', async t => {
-    const { server, createKey, list } = await withAda(engine, t)
+    const { server, createKey, list } = await openWithAda(engine, t)
     const ids: string[] = []
     for (let n = 0; n < 5; n++) ids.unshift((await createKey({ external_id: 'customer 42/ü' })).body.id)
     await createKey({ external_id: 'another' })
@@ -156,32 +156,32 @@ forEachEngine(engine => {
   })
 
   test('a page ends before its metadata exceed 256 KiB, and the next page continues', async t => {
-    const { createKey, list } = await withAda(engine, t)
+    const { createKey, list } = await openWithAda(engine, t)
     const ids: string[] = []
     for (let n = 0; n < 20; n++)
       ids.unshift((await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES) })).body.id)
     const firstPage = await list('limit=100')
     assert.deepEqual([firstPage.data.length, firstPage.has_more], [16, true])
-    const second = await list(`limit=100&cursor=${firstPage.next_cursor}`)
-    assert.deepEqual([second.data.length, second.has_more], [4, false])
+    const secondPage = await list(`limit=100&cursor=${firstPage.next_cursor}`)
+    assert.deepEqual([secondPage.data.length, secondPage.has_more], [4, false])
     assert.deepEqual(
-      [...firstPage.data, ...second.data].map(({ id }: { id: string }) => id),
+      [...firstPage.data, ...secondPage.data].map(({ id }: { id: string }) => id),
       ids,
     )
   })
 
   test('introspection of a key or its agent token shows metadata only to the app of the key and first-party apps', async t => {
-    const { server, createKey } = await withAda(engine, t)
+    const { server, createKey } = await openWithAda(engine, t)
     const keyBeforeRegistration = (await createKey({ app_id: 'shop', external_id: 'early' })).body
     server.clock.advance(1)
-    const shop = introspectAs(server, 'shop', await server.registerApp('shop'))
+    const introspectAsShop = introspectAs(server, 'shop', await server.registerApp('shop'))
     const otherApp = introspectAs(server, 'other', await server.registerApp('other'))
-    const firstParty = introspectAs(server, 'hub', (await server.apps.newSecret('hub')).secret)
+    const introspectAsFirstParty = introspectAs(server, 'hub', (await server.apps.newSecret('hub')).secret)
     const { key } = (await createKey({ app_id: 'shop', external_id: 'customer', metadata: { plan: 'pro' } }))
       .body
     const { token } = (await server.post('/auth/agent-token', { api_key: key })).body
     for (const credential of [key, token]) {
-      for (const ask of [shop, firstParty]) {
+      for (const ask of [introspectAsShop, introspectAsFirstParty]) {
         const { external_id, metadata } = await ask(credential)
         assert.deepEqual({ external_id, metadata }, { external_id: 'customer', metadata: { plan: 'pro' } })
       }
@@ -190,19 +190,19 @@ forEachEngine(engine => {
       assert.equal('external_id' in answer || 'metadata' in answer, false)
     }
     // The key was created under this label before the app was registered, so it is not the app's own (decision 14).
-    assert.equal('external_id' in (await shop(keyBeforeRegistration.key)), false)
-    const keyWithoutMetadata = await shop((await createKey({ app_id: 'shop' })).body.key)
+    assert.equal('external_id' in (await introspectAsShop(keyBeforeRegistration.key)), false)
+    const keyWithoutMetadata = await introspectAsShop((await createKey({ app_id: 'shop' })).body.key)
     assert.deepEqual([keyWithoutMetadata.external_id, keyWithoutMetadata.metadata], [null, null])
   })
 
   test('metadata of a key that ended are removed after a week, and the external id stays', async t => {
-    const { server, createKey } = await withAda(engine, t)
+    const { server, createKey } = await openWithAda(engine, t)
     const { clock } = server
     const storedData = { external_id: 'a', metadata: { a: 1 } }
-    const made = async (body: object) => (await createKey({ ...storedData, ...body })).body.id as string
-    const [kept, revoked] = [await made({}), await made({})]
+    const idOfNewKey = async (body: object) => (await createKey({ ...storedData, ...body })).body.id as string
+    const [kept, revoked] = [await idOfNewKey({}), await idOfNewKey({})]
     const expires_at = new Date(clock.now() + 1 + DAY).toISOString()
-    const expired = await made({ expires_at })
+    const expiredId = await idOfNewKey({ expires_at })
     clock.advance(DAY)
     await server.apiKeys.revokeById(revoked)
     const housekeeping = createHousekeeping(server)
@@ -213,7 +213,7 @@ forEachEngine(engine => {
     }
     clock.advance(RETENTION.metadataOfEndedKeys)
     await housekeeping.run()
-    assert.deepEqual(await keysWithMetadata(), [kept, expired, revoked].sort())
+    assert.deepEqual(await keysWithMetadata(), [kept, expiredId, revoked].sort())
     clock.advance(1)
     await housekeeping.run()
     assert.deepEqual(await keysWithMetadata(), [kept])

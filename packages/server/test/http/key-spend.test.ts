@@ -25,7 +25,7 @@ async function withShop(engine: EngineName, t: TestContext) {
 forEachEngine(engine => {
   test('a charge over the spend limit of its key is 402 with the wait until the next day, and introspection shows what remains', async t => {
     const { server, token, charge, introspect } = await withShop(engine, t)
-    const made = await server.createKey(token, {
+    const createdKey = await server.createKey(token, {
       app_id: 'shop',
       limits: {
         spend: [
@@ -34,22 +34,22 @@ forEachEngine(engine => {
         ],
       },
     })
-    const charged = await charge('0.30', made.id)
-    assert.deepEqual([charged.status, charged.body.key_id], [201, made.id])
-    const refused = await charge('0.21', made.id)
+    const chargeAnswer = await charge('0.30', createdKey.id)
+    assert.deepEqual([chargeAnswer.status, chargeAnswer.body.key_id], [201, createdKey.id])
+    const refusal = await charge('0.21', createdKey.id)
     assert.deepEqual(
-      [refused.status, refused.body.code, refused.headers.get('retry-after')],
+      [refusal.status, refusal.body.code, refusal.headers.get('retry-after')],
       [402, 'spend_limit_reached', String(12 * 3600)],
     )
-    assert.deepEqual((await introspect(made.key)).limits.spend, [
+    assert.deepEqual((await introspect(createdKey.key)).limits.spend, [
       { per: 'day', amount: '0.50', remaining: '0.20', reset_seconds: 12 * 3600 },
       { per: 'total', amount: '1.00', remaining: '0.70' },
     ])
-    assert.equal((await charge('0.20', made.id)).status, 201)
+    assert.equal((await charge('0.20', createdKey.id)).status, 201)
     const ledger = await server.get('/v1/me/ledger', { token })
     assert.deepEqual(
       ledger.body.data.map(({ key_id }: { key_id: string | null }) => key_id),
-      [made.id, made.id, null],
+      [createdKey.id, createdKey.id, null],
     )
   })
 

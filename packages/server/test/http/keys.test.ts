@@ -10,13 +10,13 @@ forEachEngine(engine => {
     const server = await openServer(engine, t)
     const { tokens, user } = await server.signIn('ada@example.com')
     const token = tokens.accessToken
-    const made = await server.post(
+    const creationAnswer = await server.post(
       '/v1/api-keys',
       { name: 'Laptop', scopes: ['agent:connect'], expires_at: '2030-01-01T05:30:00+05:30' },
       { token },
     )
-    assert.equal(made.status, 201)
-    const { key, ...object } = made.body
+    assert.equal(creationAnswer.status, 201)
+    const { key, ...object } = creationAnswer.body
     assert.equal(object.expires_at, '2030-01-01T00:00:00.000Z')
     assert.deepEqual((await server.get('/v1/api-keys', { token })).body, {
       data: [object],
@@ -24,20 +24,24 @@ forEachEngine(engine => {
       next_cursor: null,
     })
     assert.deepEqual((await server.get(`/v1/api-keys/${object.id.toUpperCase()}`, { token })).body, object)
-    const renamed = await server.call('PATCH', `/v1/api-keys/${object.id}`, {
+    const renameAnswer = await server.call('PATCH', `/v1/api-keys/${object.id}`, {
       token,
       body: { name: 'Old', allowed_networks: null },
     })
-    assert.equal(renamed.body.name, 'Old')
-    const exchanged = await server.post('/auth/agent-token', { api_key: key })
-    assert.deepEqual({ ...exchanged.body, token: '' }, { token: '', agent_id: user.id, expires_in: 900 })
-    const rotated = await server.post(`/v1/api-keys/${object.id}/rotate`, { overlap_seconds: 0 }, { token })
-    assert.equal(rotated.status, 201)
+    assert.equal(renameAnswer.body.name, 'Old')
+    const exchangeAnswer = await server.post('/auth/agent-token', { api_key: key })
+    assert.deepEqual({ ...exchangeAnswer.body, token: '' }, { token: '', agent_id: user.id, expires_in: 900 })
+    const rotationAnswer = await server.post(
+      `/v1/api-keys/${object.id}/rotate`,
+      { overlap_seconds: 0 },
+      { token },
+    )
+    assert.equal(rotationAnswer.status, 201)
     assert.equal((await server.post('/auth/agent-token', { api_key: key })).body.code, 'api_key_revoked')
-    const ended = await server.call('DELETE', `/v1/api-keys/${rotated.body.id}`, { token })
-    assert.equal(ended.body.status, 'revoked')
-    const secondDelete = await server.call('DELETE', `/v1/api-keys/${rotated.body.id}`, { token })
-    assert.deepEqual(secondDelete.body, ended.body)
+    const deletionAnswer = await server.call('DELETE', `/v1/api-keys/${rotationAnswer.body.id}`, { token })
+    assert.equal(deletionAnswer.body.status, 'revoked')
+    const secondDelete = await server.call('DELETE', `/v1/api-keys/${rotationAnswer.body.id}`, { token })
+    assert.deepEqual(secondDelete.body, deletionAnswer.body)
     assert.equal((await server.get('/v1/api-keys?status=active', { token })).body.data.length, 0)
     assert.equal((await server.get('/v1/api-keys?status=revoked', { token })).body.data.length, 2)
   })
@@ -55,11 +59,17 @@ forEachEngine(engine => {
       ['DELETE', ''],
     ] as const) {
       const body = method === 'GET' || method === 'DELETE' ? undefined : {}
-      const ofOtherUser = await server.call(method, `/v1/api-keys/${id}${tail}`, { token, body })
-      const ofUnknownKey = await server.call(method, `/v1/api-keys/${UNKNOWN_ID}${tail}`, { token, body })
-      assert.equal(ofOtherUser.status, 404)
-      assert.match(ofOtherUser.body.detail, /^There is no such API key\./, method)
-      assert.deepEqual({ ...ofOtherUser.body, request_id: '' }, { ...ofUnknownKey.body, request_id: '' })
+      const answerForOtherUser = await server.call(method, `/v1/api-keys/${id}${tail}`, { token, body })
+      const answerForUnknownKey = await server.call(method, `/v1/api-keys/${UNKNOWN_ID}${tail}`, {
+        token,
+        body,
+      })
+      assert.equal(answerForOtherUser.status, 404)
+      assert.match(answerForOtherUser.body.detail, /^There is no such API key\./, method)
+      assert.deepEqual(
+        { ...answerForOtherUser.body, request_id: '' },
+        { ...answerForUnknownKey.body, request_id: '' },
+      )
     }
     assert.equal((await server.post('/auth/agent-token', { api_key: key })).status, 200)
   })
@@ -125,8 +135,8 @@ test('a key that may not be used is refused with the reason, and with what to do
   const create = (body: object = {}) => server.createKey(token, body)
   const expiresAt = new Date(server.clock.now() + 60_000).toISOString()
   const [usable, revoked, expired] = [await create(), await create(), await create({ expires_at: expiresAt })]
-  const elsewhere = await create({ allowed_networks: ['10.0.0.0/8'] })
-  const unable = await create({ scopes: ['own:thing'] })
+  const otherNetworkKey = await create({ allowed_networks: ['10.0.0.0/8'] })
+  const incapableKey = await create({ scopes: ['own:thing'] })
   await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token })
   server.clock.advance(60_000)
   const refusalOf = async ({ key }: { key: string }) => {
@@ -135,9 +145,12 @@ test('a key that may not be used is refused with the reason, and with what to do
   }
   assert.match(await refusalOf(revoked), /^401 api_key_revoked: .*was revoked\. Make a new one\.$/)
   assert.match(await refusalOf(expired), /^401 api_key_expired: .*has expired\. Make a new one\.$/)
-  assert.match(await refusalOf(elsewhere), /^403 network_not_allowed: .*not be used from this network\.$/)
   assert.match(
-    await refusalOf(unable),
+    await refusalOf(otherNetworkKey),
+    /^403 network_not_allowed: .*not be used from this network\.$/,
+  )
+  assert.match(
+    await refusalOf(incapableKey),
     /^403 insufficient_scope: .*lacks the scope agent:connect\. Use a key that has it, or one without scopes\.$/,
   )
   await server.users.suspend(user.id)
@@ -241,10 +254,14 @@ test('each problem of a field is reported once, also host bits of a network', as
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
   const { id } = await server.createKey(token)
-  const hugeOverlap = await server.post(`/v1/api-keys/${id}/rotate`, { overlap_seconds: 1e300 }, { token })
-  assert.equal(hugeOverlap.body.errors.length, 1)
-  const hostBits = await server.post('/v1/api-keys', { allowed_networks: ['10.1.2.3/8'] }, { token })
-  assert.match(hostBits.body.errors[0].message, /no address bits after the prefix/)
+  const hugeOverlapAnswer = await server.post(
+    `/v1/api-keys/${id}/rotate`,
+    { overlap_seconds: 1e300 },
+    { token },
+  )
+  assert.equal(hugeOverlapAnswer.body.errors.length, 1)
+  const hostBitsAnswer = await server.post('/v1/api-keys', { allowed_networks: ['10.1.2.3/8'] }, { token })
+  assert.match(hostBitsAnswer.body.errors[0].message, /no address bits after the prefix/)
 })
 
 test('only a successful use updates last_used_at', async t => {
@@ -317,10 +334,10 @@ forEachEngine(engine => {
       assert.equal(answer.body.errors[0].field, field)
       assert.match(answer.body.errors[0].message, meant)
     }
-    const manyFields = await create(
+    const answerToManyFields = await create(
       Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`f${index}`, 1])),
     )
-    assert.equal(manyFields.body.errors.length, 20)
+    assert.equal(answerToManyFields.body.errors.length, 20)
     const { data } = (await server.get('/v1/api-keys', { token })).body
     assert.deepEqual(
       data.map((key: { name: string; scopes: string[] }) => [key.name, key.scopes]),
@@ -334,8 +351,8 @@ test('null means no expiry of a key, but is refused for its scopes', async t => 
   const { tokens } = await server.signIn('ada@example.com')
   const create = (body: object) => server.post('/v1/api-keys', body, { token: tokens.accessToken })
   assert.equal((await create({ expires_at: null })).body.expires_at, null)
-  const refused = await create({ scopes: null })
-  assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'scopes'])
+  const refusal = await create({ scopes: null })
+  assert.deepEqual([refusal.status, refusal.body.errors[0].field], [400, 'scopes'])
 })
 
 test('too many created keys are refused with 429, the window and the wait', async t => {
@@ -353,11 +370,11 @@ test('too many created keys are refused with 429, the window and the wait', asyn
     assert.match(body.detail, /within this hour\. Try again in 3540 seconds\.$/)
   }
   server.clock.advance(3_539_000)
-  const later = (await server.signIn('ada@example.com')).tokens.accessToken
-  const lastSecond = await server.post('/v1/api-keys', {}, { token: later })
-  assert.match(lastSecond.body.detail, /Try again in 1 second\.$/)
+  const laterToken = (await server.signIn('ada@example.com')).tokens.accessToken
+  const answerInLastSecond = await server.post('/v1/api-keys', {}, { token: laterToken })
+  assert.match(answerInLastSecond.body.detail, /Try again in 1 second\.$/)
   server.clock.advance(1000)
-  assert.equal((await server.post('/v1/api-keys', {}, { token: later })).status, 201)
+  assert.equal((await server.post('/v1/api-keys', {}, { token: laterToken })).status, 201)
 })
 
 test('problems name the setting behind a refusal only with the local inbox', async t => {

@@ -46,8 +46,8 @@ test('a port in use is refused with the steps that resolve it', async t => {
   await once(occupyingServer, 'listening')
   t.after(() => occupyingServer.close())
   const { port } = occupyingServer.address() as AddressInfo
-  const listening = listen(createServer(), { ...testConfig(t), port })
-  await assert.rejects(listening, (error: unknown) => {
+  const pendingListen = listen(createServer(), { ...testConfig(t), port })
+  await assert.rejects(pendingListen, (error: unknown) => {
     assert(error instanceof ConfigError)
     assert.match(error.message, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is in use`))
     return true
@@ -62,8 +62,8 @@ function testConfig(t: TestContext) {
 
 async function errorOfListening(port: number): Promise<string> {
   const server = createNetServer().listen(port, '127.0.0.1')
-  const listening = once(server, 'listening').then(() => 'none')
-  const code = await listening.catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown')
+  const pendingListen = once(server, 'listening').then(() => 'none')
+  const code = await pendingListen.catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown')
   server.close()
   return code
 }

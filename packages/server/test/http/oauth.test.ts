@@ -28,7 +28,7 @@ async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOv
   await server.apps.register({ id: 'spa', name: 'Page', isPublic: true, redirectUris })
   const token = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
     server.form('/oauth/token', fields, headers)
-  const ofKey = ({ id, key }: { id: string; key: string }, fields: Record<string, string> = {}) =>
+  const tokenForKey = ({ id, key }: { id: string; key: string }, fields: Record<string, string> = {}) =>
     token({ grant_type: 'client_credentials', client_id: id, client_secret: key, ...fields })
   const exchangeKey = (key: string, fields: Record<string, string> = {}) =>
     token({ grant_type: EXCHANGE, subject_token: key, subject_token_type: API_KEY_TOKEN_TYPE, ...fields })
@@ -39,21 +39,25 @@ async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOv
   /** A session of an app, as a person's grant opens it. */
   const openSession = async (appId: string, audience: string | null = null) => {
     const grant = { scopes: ['account:read'], audience }
-    const prepared = server.sessions.prepareForApp(appId, grant, server.clock.now(), caller())
-    const session = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
+    const preparedSession = server.sessions.prepareForApp(appId, grant, server.clock.now(), caller())
+    const session = await server.storage.transaction(tx => server.sessions.open(tx, user, preparedSession))
     return { session, tokens: await server.sessions.appTokens(user, session) }
   }
-  return { server, user, tokens, makeKey, secret, token, ofKey, exchangeKey, claimsOf, openSession }
+  return { server, user, tokens, makeKey, secret, token, tokenForKey, exchangeKey, claimsOf, openSession }
 }
 
 const errorOf = ({ status, body }: CallAnswer) => [status, body.error]
 
 forEachEngine(engine => {
   test('a key gets the agent token of its exchange as an OAuth client, by Basic and by form', async t => {
-    const { server, user, makeKey, token, ofKey, claimsOf } = await openWorld(engine, t)
+    const { server, user, makeKey, token, tokenForKey, claimsOf } = await openWorld(engine, t)
     const key = await makeKey({ scopes: ['agent:connect', 'orders:read'] })
-    const byBasic = await token({ grant_type: 'client_credentials' }, basic(key.id, key.key))
-    for (const answer of [byBasic, await ofKey(key), await ofKey(key, { client_id: key.id.toUpperCase() })]) {
+    const answerByBasic = await token({ grant_type: 'client_credentials' }, basic(key.id, key.key))
+    for (const answer of [
+      answerByBasic,
+      await tokenForKey(key),
+      await tokenForKey(key, { client_id: key.id.toUpperCase() }),
+    ]) {
       assert.equal(answer.status, 200)
       const { access_token, ...rest } = answer.body
       assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 900, scope: 'agent:connect orders:read' })
@@ -64,22 +68,22 @@ forEachEngine(engine => {
       )
       assert.equal(answer.headers.get('cache-control'), 'no-store')
     }
-    const unrestrictedToken = await ofKey(await makeKey())
+    const unrestrictedToken = await tokenForKey(await makeKey())
     assert.equal(unrestrictedToken.body.scope, undefined)
     assert.ok(await server.agentTokens.verify(unrestrictedToken.body.access_token))
   })
 
   test('scope narrows a token of a key, and resource names the audience of an app', async t => {
-    const { makeKey, ofKey, exchangeKey, claimsOf } = await openWorld(engine, t)
+    const { makeKey, tokenForKey, exchangeKey, claimsOf } = await openWorld(engine, t)
     const key = await makeKey({ scopes: ['agent:connect', 'orders:read'] })
     const unrestrictedKey = await makeKey()
-    const narrowToken = await ofKey(key, { scope: 'orders:read', resource: AUDIENCE })
+    const narrowToken = await tokenForKey(key, { scope: 'orders:read', resource: AUDIENCE })
     const claims = await claimsOf(narrowToken.body.access_token)
     assert.deepEqual(
       [claims.aud, claims.scope, narrowToken.body.scope],
       [AUDIENCE, 'orders:read', 'orders:read'],
     )
-    assert.equal((await ofKey(unrestrictedKey, { scope: 'agent:connect' })).body.scope, 'agent:connect')
+    assert.equal((await tokenForKey(unrestrictedKey, { scope: 'agent:connect' })).body.scope, 'agent:connect')
     assert.equal(
       (await exchangeKey(unrestrictedKey.key, { audience: AUDIENCE, resource: AUDIENCE })).status,
       200,
@@ -93,11 +97,11 @@ forEachEngine(engine => {
       [{ resource: PUBLIC_URL }, 'invalid_target'],
       [{ resource: AUDIENCE, audience: HUB }, 'invalid_target'],
     ] as [Record<string, string>, string][]) {
-      assert.deepEqual(errorOf(await ofKey(key, fields)), [400, error], JSON.stringify(fields))
+      assert.deepEqual(errorOf(await tokenForKey(key, fields)), [400, error], JSON.stringify(fields))
       assert.deepEqual(errorOf(await exchangeKey(key.key, fields)), [400, error], JSON.stringify(fields))
     }
-    const withoutScope = await makeKey({ scopes: ['agents:read'] })
-    assert.deepEqual(errorOf(await ofKey(withoutScope)), [400, 'invalid_scope'])
+    const keyWithoutScope = await makeKey({ scopes: ['agents:read'] })
+    assert.deepEqual(errorOf(await tokenForKey(keyWithoutScope)), [400, 'invalid_scope'])
   })
 
   test('RFC 8693: a key is exchanged without client authentication', async t => {
@@ -121,7 +125,7 @@ forEachEngine(engine => {
   })
 
   test('an unknown key, a wrong one, and one with the id of another are refused alike', async t => {
-    const { server, makeKey, ofKey } = await openWorld(engine, t)
+    const { server, makeKey, tokenForKey } = await openWorld(engine, t)
     const [firstKey, secondKey] = [await makeKey(), await makeKey()]
     const bob = await server.createKey((await server.signIn('bob@example.com')).tokens.accessToken)
     const refusals = [
@@ -133,7 +137,7 @@ forEachEngine(engine => {
       { id: firstKey.id, key: 'not a key' },
       { id: firstKey.id, key: firstKey.key.slice(0, 12) },
     ]
-    const answers = await Promise.all(refusals.map(pair => ofKey(pair)))
+    const answers = await Promise.all(refusals.map(pair => tokenForKey(pair)))
     for (const answer of answers) {
       assert.deepEqual(errorOf(answer), [401, 'invalid_client'])
       assert.equal(answer.text, answers[0]!.text)
@@ -142,7 +146,7 @@ forEachEngine(engine => {
   })
 
   test('a revoked key is invalid_client as a client, and invalid_grant as a token', async t => {
-    const { server, tokens, makeKey, ofKey, exchangeKey, user } = await openWorld(engine, t)
+    const { server, tokens, makeKey, tokenForKey, exchangeKey, user } = await openWorld(engine, t)
     const revokedKey = await makeKey()
     const expiredKey = await makeKey({ expires_at: new Date(server.clock.now() + 1000).toISOString() })
     const otherNetworkKey = await makeKey({ allowed_networks: ['203.0.113.0/24'] })
@@ -150,15 +154,15 @@ forEachEngine(engine => {
     await server.call('DELETE', `/v1/api-keys/${revokedKey.id}`, { token: tokens.accessToken })
     server.clock.advance(1000)
     const refusedBoth = async (key: { id: string; key: string }) => {
-      assert.deepEqual(errorOf(await ofKey(key)), [401, 'invalid_client'])
+      assert.deepEqual(errorOf(await tokenForKey(key)), [401, 'invalid_client'])
       assert.deepEqual(errorOf(await exchangeKey(key.key)), [400, 'invalid_grant'])
     }
     for (const key of [revokedKey, expiredKey, otherNetworkKey]) await refusedBoth(key)
     await server.users.suspend(user.id)
     await refusedBoth(activeKey)
     // With a wrong id, a revoked key is answered like an unknown one.
-    const unknown = await ofKey({ id: UNKNOWN_ID, key: UNKNOWN_KEY })
-    assert.equal((await ofKey({ id: UNKNOWN_ID, key: revokedKey.key })).text, unknown.text)
+    const unknownKeyAnswer = await tokenForKey({ id: UNKNOWN_ID, key: UNKNOWN_KEY })
+    assert.equal((await tokenForKey({ id: UNKNOWN_ID, key: revokedKey.key })).text, unknownKeyAnswer.text)
   })
 
   test('an app gets a token of its own for a registered audience, which grants nothing here', async t => {
@@ -177,8 +181,13 @@ forEachEngine(engine => {
       scope: 'orders:read',
     })
     assert.deepEqual([exp! - iat!, typeof jti], [900, 'string'])
-    const byForm = await token({ ...grant, client_id: 'shop', client_secret: secret, audience: AUDIENCE })
-    assert.equal(byForm.body.scope, '')
+    const answerByForm = await token({
+      ...grant,
+      client_id: 'shop',
+      client_secret: secret,
+      audience: AUDIENCE,
+    })
+    assert.equal(answerByForm.body.scope, '')
     assert.equal((await server.get('/v1/me', { token: body.access_token })).status, 401)
     for (const [fields, error] of [
       [{}, 'invalid_target'],
@@ -243,10 +252,10 @@ forEachEngine(engine => {
   test('section 2.3.1: id and secret in the header are form-encoded', async t => {
     const { server, secret, token } = await openWorld(engine, t)
     await server.apps.register({ id: 'a.b-c_d', name: 'Dots' })
-    const encoded = [...secret].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')
+    const encodedSecret = [...secret].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')
     const answer = await token(
       { grant_type: 'client_credentials', resource: AUDIENCE },
-      basic('%73hop', encoded),
+      basic('%73hop', encodedSecret),
     )
     assert.equal(answer.status, 200, answer.text)
     const malformedHeader = await token({ grant_type: 'client_credentials' }, basic('shop', '%zz'))
@@ -255,33 +264,33 @@ forEachEngine(engine => {
 
   test('failures count in the limits of their network, and good clients are served beyond them', async t => {
     const failureLimits = [{ window: 'minute', limit: 3 }] as const
-    const { makeKey, ofKey, exchangeKey, token, secret } = await openWorld(engine, t, { failureLimits })
+    const { makeKey, tokenForKey, exchangeKey, token, secret } = await openWorld(engine, t, { failureLimits })
     const key = await makeKey()
-    assert.deepEqual(errorOf(await ofKey({ id: key.id, key: UNKNOWN_KEY })), [401, 'invalid_client'])
+    assert.deepEqual(errorOf(await tokenForKey({ id: key.id, key: UNKNOWN_KEY })), [401, 'invalid_client'])
     assert.deepEqual(errorOf(await exchangeKey(UNKNOWN_KEY)), [400, 'invalid_grant'])
     const grant = { grant_type: 'client_credentials', resource: AUDIENCE }
     assert.deepEqual(errorOf(await token(grant, basic('shop', 'wrong'))), [401, 'invalid_client'])
     for (const answer of [
-      await ofKey({ id: key.id, key: UNKNOWN_KEY }),
+      await tokenForKey({ id: key.id, key: UNKNOWN_KEY }),
       await exchangeKey(UNKNOWN_KEY),
       await token(grant, basic('shop', 'wrong')),
     ]) {
       assert.deepEqual(errorOf(answer), [429, 'temporarily_unavailable'])
       assert.ok(Number(answer.headers.get('retry-after')) > 0)
     }
-    assert.equal((await ofKey(key)).status, 200)
+    assert.equal((await tokenForKey(key)).status, 200)
     assert.equal((await token(grant, basic('shop', secret))).status, 200)
   })
 
   test('exchanges of a key count towards its limits, whichever endpoint makes them', async t => {
-    const { server, makeKey, ofKey, exchangeKey } = await openWorld(engine, t)
+    const { server, makeKey, tokenForKey, exchangeKey } = await openWorld(engine, t)
     const key = await makeKey({ limits: { requests: [{ limit: 3, per: 'minute' }] } })
     assert.equal((await server.post('/auth/agent-token', { api_key: key.key })).status, 200)
-    assert.match((await ofKey(key)).headers.get('ratelimit')!, /"minute";r=1;/)
+    assert.match((await tokenForKey(key)).headers.get('ratelimit')!, /"minute";r=1;/)
     assert.equal((await exchangeKey(key.key)).status, 200)
-    const refused = await ofKey(key)
-    assert.deepEqual(errorOf(refused), [429, 'temporarily_unavailable'])
-    assert.ok(refused.headers.get('retry-after') && refused.headers.get('ratelimit'))
+    const refusal = await tokenForKey(key)
+    assert.deepEqual(errorOf(refusal), [429, 'temporarily_unavailable'])
+    assert.ok(refusal.headers.get('retry-after') && refusal.headers.get('ratelimit'))
   })
 
   test('an app gets as many tokens for itself as a key, and is told how long to wait', async t => {
@@ -290,11 +299,11 @@ forEachEngine(engine => {
     const requestToken = () =>
       token({ grant_type: 'client_credentials', resource: AUDIENCE }, basic('shop', secret))
     assert.deepEqual([(await requestToken()).status, (await requestToken()).status], [200, 200])
-    const refused = await requestToken()
-    assert.deepEqual(errorOf(refused), [429, 'temporarily_unavailable'])
-    const wait = Number(refused.headers.get('retry-after'))
-    assert.ok(wait > 0 && wait <= 66, String(wait))
-    server.clock.advance(wait * 1000)
+    const refusal = await requestToken()
+    assert.deepEqual(errorOf(refusal), [429, 'temporarily_unavailable'])
+    const waitSeconds = Number(refusal.headers.get('retry-after'))
+    assert.ok(waitSeconds > 0 && waitSeconds <= 66, String(waitSeconds))
+    server.clock.advance(waitSeconds * 1000)
     assert.equal((await requestToken()).status, 200)
   })
 
@@ -312,11 +321,11 @@ forEachEngine(engine => {
       await server.post('/oauth/introspect', { token: key.key }, { headers: header }),
     ])
       assert.deepEqual(answer.body, formAnswer.body)
-    const consumed = await server.form('/oauth/introspect', { token: key.key, consume: '2' }, header)
-    assert.equal(consumed.body.limits.requests[0].remaining, 7)
+    const consumeAnswer = await server.form('/oauth/introspect', { token: key.key, consume: '2' }, header)
+    assert.equal(consumeAnswer.body.limits.requests[0].remaining, 7)
     assert.deepEqual((await server.form('/oauth/introspect', { token: 'x' }, header)).body, { active: false })
-    const invalid = await server.form('/oauth/introspect', { token: key.key, consume: '1.5' }, header)
-    assert.deepEqual(errorOf(invalid), [400, 'invalid_request'])
+    const invalidAnswer = await server.form('/oauth/introspect', { token: key.key, consume: '1.5' }, header)
+    assert.deepEqual(errorOf(invalidAnswer), [400, 'invalid_request'])
     for (const answer of [
       await server.form('/oauth/introspect', { token: key.key }),
       await server.form('/oauth/introspect', { token: key.key }, basic('shop', 'wrong')),
@@ -358,11 +367,11 @@ forEachEngine(engine => {
     const spaSession = await openSession('spa')
     assert.equal((await revoke({ token: spaSession.tokens.accessToken, client_id: 'spa' })).status, 200)
     assert.ok(!(await isAccepted(spaSession.tokens.accessToken)))
-    const wrong = await revoke({ token: 'unknown' }, basic('shop', 'wrong'))
-    assert.deepEqual(errorOf(wrong), [401, 'invalid_client'])
+    const wrongSecretAnswer = await revoke({ token: 'unknown' }, basic('shop', 'wrong'))
+    assert.deepEqual(errorOf(wrongSecretAnswer), [401, 'invalid_client'])
 
-    const personToken = await revoke({ token: tokens.accessToken })
-    assert.deepEqual(errorOf(personToken), [400, 'unsupported_token_type'])
+    const personTokenAnswer = await revoke({ token: tokens.accessToken })
+    assert.deepEqual(errorOf(personTokenAnswer), [400, 'unsupported_token_type'])
     assert.ok(await isAccepted(tokens.accessToken))
     const otherSession = await openSession('shop')
     assert.equal((await server.form('/auth/revoke', { token: otherSession.tokens.refreshToken })).status, 204)
@@ -375,18 +384,18 @@ forEachEngine(engine => {
     const { server, secret, token } = await openWorld(engine, t)
     const fields = { grant_type: 'client_credentials', resource: AUDIENCE }
     const { body } = await token(fields, basic('shop', secret))
-    const reader = basic('files', (await server.apps.newSecret('files')).secret)
-    const active = async () =>
-      (await server.form('/oauth/introspect', { token: body.access_token }, reader)).body.active
-    assert.equal(await active(), true)
+    const readerHeaders = basic('files', (await server.apps.newSecret('files')).secret)
+    const isActive = async () =>
+      (await server.form('/oauth/introspect', { token: body.access_token }, readerHeaders)).body.active
+    assert.equal(await isActive(), true)
     const { createApps } = await import('../../src/apps/apps.ts')
     const node = await server.opened.reopen()
     await createApps({ storage: node, clock: server.clock }).remove('shop')
-    assert.equal(await active(), false)
+    assert.equal(await isActive(), false)
     assert.deepEqual(errorOf(await token(fields, basic('shop', secret))), [401, 'invalid_client'])
     await createApps({ storage: node, clock: server.clock }).remove('files')
-    const unknown = await server.form('/oauth/introspect', { token: 'x' }, reader)
-    assert.deepEqual(errorOf(unknown), [401, 'invalid_client'])
+    const answerToRemovedApp = await server.form('/oauth/introspect', { token: 'x' }, readerHeaders)
+    assert.deepEqual(errorOf(answerToRemovedApp), [401, 'invalid_client'])
   })
 })
 
@@ -432,7 +441,7 @@ test('the commands of docs/oauth.md work as printed', { skip: curlMissing }, asy
 
 test('pages of public clients may call the token endpoints, and any page may read discovery and keys', async t => {
   const { server, token } = await openWorld('sqlite', t)
-  const allowed = async (method: string, path: string, Origin: string) => {
+  const allowedOrigin = async (method: string, path: string, Origin: string) => {
     const answer = await server.call(method, path, { headers: { Origin } })
     assert.equal(answer.headers.get('access-control-allow-credentials'), null)
     return answer.headers.get('access-control-allow-origin')
@@ -440,9 +449,9 @@ test('pages of public clients may call the token endpoints, and any page may rea
   const spa = 'https://spa.example.com'
   for (const path of ['/oauth/token', '/oauth/revoke']) {
     for (const method of ['POST', 'OPTIONS']) {
-      assert.equal(await allowed(method, path, spa), spa)
+      assert.equal(await allowedOrigin(method, path, spa), spa)
       for (const other of ['https://evil.example', 'https://files.example.com', 'null'])
-        assert.equal(await allowed(method, path, other), null)
+        assert.equal(await allowedOrigin(method, path, other), null)
     }
   }
   const preflight = await server.call('OPTIONS', '/oauth/token', { headers: { Origin: spa } })
@@ -453,9 +462,9 @@ test('pages of public clients may call the token endpoints, and any page may rea
     '/.well-known/oauth-authorization-server',
     '/.well-known/jwks.json',
   ])
-    assert.equal(await allowed('GET', path, 'https://anyone.example'), '*')
+    assert.equal(await allowedOrigin('GET', path, 'https://anyone.example'), '*')
   for (const path of ['/oauth/introspect', '/auth/agent-token', '/v1/me'])
-    assert.equal(await allowed('POST', path, spa), null)
-  const refused = await token({ grant_type: 'x' }, { Origin: spa })
-  assert.equal(refused.headers.get('access-control-allow-origin'), spa, 'a page may read why it was refused')
+    assert.equal(await allowedOrigin('POST', path, spa), null)
+  const refusal = await token({ grant_type: 'x' }, { Origin: spa })
+  assert.equal(refusal.headers.get('access-control-allow-origin'), spa, 'a page may read why it was refused')
 })

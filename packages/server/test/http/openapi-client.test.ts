@@ -55,8 +55,17 @@ test('openapi-typescript with openapi-fetch compiles against the document in str
   writeFileSync(join(folder, 'client.mts'), CLIENT)
 
   await run(process.execPath, [generator, 'openapi.json', '-o', 'schema.d.ts'], { cwd: folder })
-  const strict = ['--strict', '--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes']
-  const options = ['--noEmit', ...strict, '--module', 'nodenext', '--target', 'esnext', '--lib', 'esnext,dom']
+  const strictOptions = ['--strict', '--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes']
+  const options = [
+    '--noEmit',
+    ...strictOptions,
+    '--module',
+    'nodenext',
+    '--target',
+    'esnext',
+    '--lib',
+    'esnext,dom',
+  ]
   await run(process.execPath, [TSC, ...options, '--allowImportingTsExtensions', 'client.mts'], {
     cwd: folder,
   }).catch((error: { stdout: string }) => assert.fail(error.stdout))

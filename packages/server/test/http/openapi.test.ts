@@ -135,11 +135,11 @@ describe('the API document', () => {
         null,
         `${route.operation} ${answer.text}`,
       )
-      const documented = route.answers.find(({ status }) => status === answer.status)
+      const documentedAnswer = route.answers.find(({ status }) => status === answer.status)
       const title = `${route.method} ${route.path}: ${answer.status} ${answer.text}`
       if (route.operation === 'connectToHub') assert.equal(answer.status, 426)
-      else if (documented?.schema) documented.schema.parse(answer.body ?? answer.text)
-      else if (documented) assert.equal(answer.text, '', title)
+      else if (documentedAnswer?.schema) documentedAnswer.schema.parse(answer.body ?? answer.text)
+      else if (documentedAnswer) assert.equal(answer.text, '', title)
       else {
         // The example has an invalid token.
         if (route.operation === 'confirmEmail') {
@@ -247,12 +247,12 @@ async function openWorld(t: TestContext) {
     name: 'Shop',
     redirectUris: ['https://shop.example.com/callback'],
   })
-  const shop = { client_id: 'shop', client_secret: client_secret! }
+  const clientCredentials = { client_id: 'shop', client_secret: client_secret! }
 
   async function appToken(): Promise<string> {
     const grant = { scopes: ['openid', 'email'], audience: null }
-    const prepared = server.sessions.prepareForApp('shop', grant, now, server.caller())
-    const appSession = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
+    const preparedSession = server.sessions.prepareForApp('shop', grant, now, server.caller())
+    const appSession = await server.storage.transaction(tx => server.sessions.open(tx, user, preparedSession))
     return (await server.sessions.appTokens(user, appSession)).accessToken
   }
 
@@ -310,7 +310,7 @@ async function openWorld(t: TestContext) {
     if (route.operation === 'introspectOAuthToken')
       return await server.form(path, { token: key.key }, basic('reports', secret))
     if (route.operation === 'pushAuthorizationRequest')
-      return await server.form(path, { ...(example as Record<string, string>), ...shop })
+      return await server.form(path, { ...(example as Record<string, string>), ...clientCredentials })
     if (path === '/oauth/userinfo') return await server.call(route.method, path, { token: await appToken() })
     if (route.errorFormat === 'oauth') return await server.form(path, body as Record<string, string>)
     return await server.call(route.method, path, { body, headers })

@@ -37,7 +37,7 @@ const DEFAULTS = {
   person_limits: { requests: [] },
 }
 
-/** The refusal of a key, which must name the policy. */
+/** Asserts that a key was refused with a detail that names the policy. */
 function assertRefused(answer: { status: number; body: { code: string; detail: string } }, policy: string) {
   assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], JSON.stringify(answer.body))
   assert.ok(answer.body.detail.includes(policy), answer.body.detail)
@@ -64,11 +64,11 @@ forEachEngine(engine => {
       },
       person_limits: { requests: [{ limit: 5000, per: 'day' }] },
     }
-    const changed = await patch({
+    const changeAnswer = await patch({
       ...newPolicies,
       sign_up_domains: ['EXAMPLE.com', 'example.org', 'example.com'],
     })
-    assert.deepEqual(changed.body, newPolicies)
+    assert.deepEqual(changeAnswer.body, newPolicies)
     assert.deepEqual(await readPolicies(), newPolicies)
     const [auditEvent] = (await store.audit.list({}, { limit: 1, after: null })).rows
     assert.deepEqual([auditEvent!.type, auditEvent!.actor.id], ['policies.changed', admin.user.id])
@@ -78,8 +78,8 @@ forEachEngine(engine => {
     )
     await patch({ key_limits: null, reason: 'settings again' })
     assert.deepEqual((await readPolicies()).key_limits, DEFAULTS.key_limits)
-    const allNull = Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, null]))
-    assert.deepEqual((await patch(allNull)).body, DEFAULTS)
+    const allUnset = Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, null]))
+    assert.deepEqual((await patch(allUnset)).body, DEFAULTS)
     const auditEventsBefore = (await store.audit.list({}, { limit: 100, after: null })).rows.length
     assert.equal((await patch({})).status, 200)
     assert.equal((await store.audit.list({}, { limit: 100, after: null })).rows.length, auditEventsBefore)
@@ -122,14 +122,14 @@ forEachEngine(engine => {
     clock.advance(1)
     const olderKey = (await createKey({ scopes: ['account:read'] })).body
     const compliantKey = (
-      await createKey({ scopes: ['agent:connect'], expires_at: iso(clock.now() + 30 * DAY) })
+      await createKey({ scopes: ['agent:connect'], expires_at: toTimestamp(clock.now() + 30 * DAY) })
     ).body
     await setPolicies({ max_key_lifetime_days: 30, allowed_scopes: ['agent:connect'] })
     await setPolicies({ unrestricted_keys_allowed: false })
-    const allowedExpiry = iso(clock.now() + 30 * DAY)
+    const allowedExpiry = toTimestamp(clock.now() + 30 * DAY)
     assertRefused(await createKey({ scopes: ['agent:connect'] }), 'max_key_lifetime_days')
-    const tooLate = { scopes: ['agent:connect'], expires_at: iso(clock.now() + 30 * DAY + 1) }
-    assertRefused(await createKey(tooLate), 'max_key_lifetime_days')
+    const keyBeyondLimit = { scopes: ['agent:connect'], expires_at: toTimestamp(clock.now() + 30 * DAY + 1) }
+    assertRefused(await createKey(keyBeyondLimit), 'max_key_lifetime_days')
     assertRefused(await createKey({ expires_at: allowedExpiry }), 'unrestricted_keys_allowed')
     assertRefused(await createKey({ scopes: ['account:read'], expires_at: allowedExpiry }), 'allowed_scopes')
     assert.equal((await createKey({ scopes: ['agent:connect'], expires_at: allowedExpiry })).status, 201)
@@ -140,17 +140,21 @@ forEachEngine(engine => {
     assert.equal((await post('/auth/agent-token', { api_key: oldKey.key })).status, 200, 'older keys stay')
 
     const device = await approvedDevice(server, ['agent:connect', 'agents:read'])
-    const ofDevice = (body: object) => call('POST', '/v1/api-keys', { token: device, body })
-    assertRefused(await ofDevice({}), 'allowed_scopes')
-    const made = await ofDevice({ scopes: ['agent:connect'] })
-    assert.equal(made.status, 201, made.text)
-    assert.equal(Date.parse(made.body.expires_at), clock.now() + 30 * DAY, 'the longest that is allowed')
+    const createKeyOfDevice = (body: object) => call('POST', '/v1/api-keys', { token: device, body })
+    assertRefused(await createKeyOfDevice({}), 'allowed_scopes')
+    const creationAnswer = await createKeyOfDevice({ scopes: ['agent:connect'] })
+    assert.equal(creationAnswer.status, 201, creationAnswer.text)
+    assert.equal(
+      Date.parse(creationAnswer.body.expires_at),
+      clock.now() + 30 * DAY,
+      'the longest that is allowed',
+    )
 
     await setPolicies({ max_key_lifetime_days: null, key_expiry_required: true })
     assertRefused(await createKey({ scopes: ['agent:connect'] }), 'key_expiry_required')
-    const violating = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
+    const violatingKeys = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
     assert.deepEqual(
-      violating.body.data.map(({ id }: { id: string }) => id),
+      violatingKeys.body.data.map(({ id }: { id: string }) => id),
       [olderKey.id, oldKey.id],
     )
     assert.equal((await call('DELETE', `/v1/admin/api-keys/${oldKey.id}`, { token })).status, 200)
@@ -168,8 +172,8 @@ forEachEngine(engine => {
     const { key } = (await createKey({})).body
     for (let round = 0; round < 5; round++) {
       await setPolicies({ unrestricted_keys_allowed: false })
-      const refused = await otherNode.call('POST', '/v1/api-keys', { token: adaToken, body: {} })
-      assertRefused(refused, 'unrestricted_keys_allowed')
+      const refusal = await otherNode.call('POST', '/v1/api-keys', { token: adaToken, body: {} })
+      assertRefused(refusal, 'unrestricted_keys_allowed')
       await setPolicies({ unrestricted_keys_allowed: true })
       assert.equal((await otherNode.call('POST', '/v1/api-keys', { token: adaToken, body: {} })).status, 201)
     }
@@ -216,19 +220,19 @@ forEachEngine(engine => {
 
     // These mails were delivered before sign-up was closed.
     for (const proof of [{ token: earlyLink.token }, { login_id: earlyLink.loginId, code: earlyLink.code }]) {
-      const refused = await post('/auth/verify-magic-link', { ...proof, email: 'early@example.com' })
-      assert.deepEqual([refused.status, refused.body.code], [403, 'forbidden'], refused.text)
-      assert.match(refused.body.detail, /sign-up is not open to it\. Ask the operator for an invitation\.$/)
+      const refusal = await post('/auth/verify-magic-link', { ...proof, email: 'early@example.com' })
+      assert.deepEqual([refusal.status, refusal.body.code], [403, 'forbidden'], refusal.text)
+      assert.match(refusal.body.detail, /sign-up is not open to it\. Ask the operator for an invitation\.$/)
     }
     const guess = { login_id: stranger.body.login_id, code: '00000000', email: 'stranger@example.com' }
     assert.equal((await post('/auth/verify-magic-link', guess)).body.code, 'magic_link_invalid')
     assert.equal(await store.users.findByEmail(address('early@example.com')), null)
     await setPolicies({ sign_up: 'open' })
-    const accepted = await post('/auth/verify-magic-link', {
+    const acceptedAnswer = await post('/auth/verify-magic-link', {
       token: earlyLink.token,
       email: 'early@example.com',
     })
-    assert.equal(accepted.status, 200, 'nothing was used up')
+    assert.equal(acceptedAnswer.status, 200, 'nothing was used up')
   })
 
   test('an address of KEYWAY_ADMIN_EMAILS may always sign up', async t => {
@@ -240,18 +244,18 @@ forEachEngine(engine => {
   })
 })
 
-function iso(at: number): string {
+function toTimestamp(at: number): string {
   return new Date(at).toISOString()
 }
 
 function createTestDispatcher(server: Awaited<ReturnType<typeof openServer>>) {
-  const sent: Mail[] = []
+  const sentMails: Mail[] = []
   const dispatcher = createDispatcher({
     ...server,
-    mailer: { deliver: async mail => void sent.push(mail), check: async () => {}, close() {} },
+    mailer: { deliver: async mail => void sentMails.push(mail), check: async () => {}, close() {} },
     write: plainMail,
   })
-  return { sent, drain: () => dispatcher.drain() }
+  return { sent: sentMails, drain: () => dispatcher.drain() }
 }
 
 /** The access token of a device of Ada that may create a key with these scopes. */
@@ -266,10 +270,10 @@ async function approvedDevice(server: Awaited<ReturnType<typeof openServer>>, sc
     deviceName: null,
   }
   const codes = await server.deviceAuthorizations.request(newPolicies, server.caller())
-  const found = await server.deviceAuthorizations.findByLink(codes.ticket, codes.userCode)
-  await server.deviceAuthorizations.decide(found!.id, 'approved', person, server.caller())
+  const foundAuthorization = await server.deviceAuthorizations.findByLink(codes.ticket, codes.userCode)
+  await server.deviceAuthorizations.decide(foundAuthorization!.id, 'approved', person, server.caller())
   const app = await server.apps.find('keyway-cli')
-  const granted = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())
-  if ('refused' in granted) throw new Error(granted.refused)
-  return (await server.sessions.appTokens(granted.user, granted.session)).accessToken
+  const pollResult = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())
+  if ('refused' in pollResult) throw new Error(pollResult.refused)
+  return (await server.sessions.appTokens(pollResult.user, pollResult.session)).accessToken
 }

@@ -10,7 +10,7 @@ import { openServer } from '../support/http.ts'
 import { startWeb } from '../support/web.ts'
 
 const AUDIENCE = 'https://files.example.com'
-const LOCAL = '127.0.0.0/8,::1/128'
+const LOCAL_NETWORKS = '127.0.0.0/8,::1/128'
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 /** A client's key set on loopback; `reads` counts the calls. */
@@ -42,7 +42,7 @@ async function serveKeys(t: TestContext) {
 
 for (const alg of ['EdDSA', 'ES256', 'RS256'])
   test(`openid-client authenticates with a key of its own for ${alg}, without a secret`, async t => {
-    const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL })
+    const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL_NETWORKS })
     const keys = await serveKeys(t)
     const { apps } = web.server.services
     await apps.register({ id: 'files', name: 'Files', audience: AUDIENCE })
@@ -61,7 +61,7 @@ for (const alg of ['EdDSA', 'ES256', 'RS256'])
 
 forEachEngine(engine => {
   test('an assertion authenticates its own client, for this service, for minutes, and once', async t => {
-    const server = await openServer(engine, t, { webhookPrivateNetworks: LOCAL.split(',') })
+    const server = await openServer(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS.split(',') })
     const keys = await serveKeys(t)
     await server.apps.register({ id: 'files', name: 'Files', audience: AUDIENCE })
     await server.apps.register({ id: 'shop', name: 'Shop', jwksUri: keys.url })
@@ -129,14 +129,14 @@ forEachEngine(engine => {
     assert.equal(await requestToken(await sign(), { client_assertion_type: 'other' }), 'invalid_request')
 
     const reads = keys.reads()
-    const second = await keys.add('ES256', 'two')
+    const secondKey = await keys.add('ES256', 'two')
     assert.equal(
-      await requestToken(await sign({}, { kid: 'two' }, second)),
+      await requestToken(await sign({}, { kid: 'two' }, secondKey)),
       'invalid_client',
       'the set was just read',
     )
     server.clock.advance(31 * SECOND)
-    assert.equal(await requestToken(await sign({}, { kid: 'two' }, second)), 'none')
+    assert.equal(await requestToken(await sign({}, { kid: 'two' }, secondKey)), 'none')
     assert.equal(keys.reads(), reads + 1)
 
     const assertion20 = await sign()
@@ -146,7 +146,7 @@ forEachEngine(engine => {
 })
 
 test('an RSA key whose signatures take long to check authenticates nobody', async t => {
-  const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL })
+  const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL_NETWORKS })
   const keys = await serveKeys(t)
   const { apps } = web.server.services
   await apps.register({ id: 'files', name: 'Files', audience: AUDIENCE })

@@ -10,12 +10,12 @@ type Server = Awaited<ReturnType<typeof openServer>>
 
 async function openKey(server: Server, limits: object = {}, email = 'ada@example.com') {
   const token = (await server.signIn(email)).tokens.accessToken
-  const made = await server.post('/v1/api-keys', { limits, app_id: 'shop' }, { token })
-  assert.equal(made.status, 201, JSON.stringify(made.body))
-  const exchange = () => server.post('/auth/agent-token', { api_key: made.body.key })
+  const creationAnswer = await server.post('/v1/api-keys', { limits, app_id: 'shop' }, { token })
+  assert.equal(creationAnswer.status, 201, JSON.stringify(creationAnswer.body))
+  const exchange = () => server.post('/auth/agent-token', { api_key: creationAnswer.body.key })
   const patch = (body: object) =>
-    server.call('PATCH', `/v1/api-keys/${made.body.id}`, { token, body: { limits: body } })
-  return { ...made.body, token, exchange, patch }
+    server.call('PATCH', `/v1/api-keys/${creationAnswer.body.id}`, { token, body: { limits: body } })
+  return { ...creationAnswer.body, token, exchange, patch }
 }
 
 async function registerApp(server: Server, id: string) {
@@ -38,16 +38,18 @@ forEachEngine(engine => {
     const server = await open(t)
     const introspect = await openApp(server, 'shop')
     const key = await openKey(server, PER_MINUTE(10))
-    const exchanged = await key.exchange()
-    assert.equal(exchanged.status, 200)
-    assert.equal(exchanged.headers.get('ratelimit'), '"minute";r=9;t=60')
-    assert.equal(exchanged.headers.get('ratelimit-policy'), '"minute";q=10;w=60')
-    const listed = await server.get('/v1/api-keys', { token: key.key })
-    assert.equal(listed.headers.get('ratelimit'), '"minute";r=8;t=60')
-    const consumed = await introspect(key.key, 7)
-    assert.deepEqual(consumed.body.limits, { requests: [{ limit: 10, remaining: 1, reset_seconds: 60 }] })
+    const exchangeAnswer = await key.exchange()
+    assert.equal(exchangeAnswer.status, 200)
+    assert.equal(exchangeAnswer.headers.get('ratelimit'), '"minute";r=9;t=60')
+    assert.equal(exchangeAnswer.headers.get('ratelimit-policy'), '"minute";q=10;w=60')
+    const listAnswer = await server.get('/v1/api-keys', { token: key.key })
+    assert.equal(listAnswer.headers.get('ratelimit'), '"minute";r=8;t=60')
+    const consumeAnswer = await introspect(key.key, 7)
+    assert.deepEqual(consumeAnswer.body.limits, {
+      requests: [{ limit: 10, remaining: 1, reset_seconds: 60 }],
+    })
     const readOnly = await introspect(key.key)
-    assert.deepEqual(readOnly.body.limits, consumed.body.limits)
+    assert.deepEqual(readOnly.body.limits, consumeAnswer.body.limits)
     server.clock.advance(2000)
     assert.equal((await key.exchange()).status, 200)
     for (const refused of [
@@ -93,8 +95,8 @@ forEachEngine(engine => {
   test('a key without limits has none, and its answers no fields', async t => {
     const server = await open(t)
     const key = await openKey(server)
-    const exchanged = await key.exchange()
-    assert.equal(exchanged.headers.get('ratelimit'), null)
+    const exchangeAnswer = await key.exchange()
+    assert.equal(exchangeAnswer.headers.get('ratelimit'), null)
     const introspect = await openApp(server, 'shop')
     assert.deepEqual((await introspect(key.key, 5)).body.limits, {})
   })
@@ -105,9 +107,9 @@ forEachEngine(engine => {
       personLimits: [{ limit: 10, per: 'minute' }],
     })
     const countAccepted = async (key: { exchange: Awaited<ReturnType<typeof openKey>>['exchange'] }) => {
-      let passed = 0
-      while ((await key.exchange()).status === 200) passed++
-      return passed
+      let passedCount = 0
+      while ((await key.exchange()).status === 200) passedCount++
+      return passedCount
     }
     const key = await openKey(server, PER_MINUTE(5))
     await server.apiKeys.setOperatorLimits(key.id, {
@@ -122,9 +124,9 @@ forEachEngine(engine => {
     assert.equal(await countAccepted(key), 3)
     const otherKey = await openKey(server, {}, 'ada@example.com')
     assert.equal(await countAccepted(otherKey), 2)
-    const overPolicy = await key.patch(PER_MINUTE(9))
-    assert.equal(overPolicy.status, 400)
-    assert.match(overPolicy.body.errors[0].message, /at most 8 per minute by the policy key_limits/)
+    const overPolicyAnswer = await key.patch(PER_MINUTE(9))
+    assert.equal(overPolicyAnswer.status, 400)
+    assert.match(overPolicyAnswer.body.errors[0].message, /at most 8 per minute by the policy key_limits/)
     const bob = await openKey(server, {}, 'bob@example.com')
     assert.match(
       (await bob.exchange()).headers.get('ratelimit')!,
@@ -145,12 +147,12 @@ forEachEngine(engine => {
     const key = await openKey(server, { ...PER_MINUTE(5), quota: { remaining: 100 } })
     const introspect = await openApp(server, 'shop')
     await introspect(key.key, 3)
-    const rotated = await server.post(`/v1/api-keys/${key.id}/rotate`, {}, { token: key.token })
-    const afterRotation = await introspect(rotated.body.key, 1)
+    const rotationAnswer = await server.post(`/v1/api-keys/${key.id}/rotate`, {}, { token: key.token })
+    const afterRotation = await introspect(rotationAnswer.body.key, 1)
     assert.deepEqual(afterRotation.body.limits.requests[0].remaining, 1)
     assert.deepEqual(afterRotation.body.limits.quota, { remaining: 96 })
     assert.equal((await introspect(key.key, 1)).status, 200)
-    assert.equal((await introspect(rotated.body.key, 1)).status, 429)
+    assert.equal((await introspect(rotationAnswer.body.key, 1)).status, 429)
   })
 
   test('consume takes rate and quota together, all of it or nothing', async t => {
@@ -164,10 +166,10 @@ forEachEngine(engine => {
       requests: [{ limit: 50, remaining: 30, reset_seconds: 60 }],
       quota: { remaining: 10 },
     })
-    const exhausted = await introspect(key.key, 11)
-    assert.equal(exhausted.status, 402)
-    assert.equal(exhausted.body.code, 'quota_exhausted')
-    assert.ok(Number(exhausted.headers.get('retry-after')) > 0)
+    const exhaustedAnswer = await introspect(key.key, 11)
+    assert.equal(exhaustedAnswer.status, 402)
+    assert.equal(exhaustedAnswer.body.code, 'quota_exhausted')
+    assert.ok(Number(exhaustedAnswer.headers.get('retry-after')) > 0)
     assert.equal((await introspect(key.key)).body.limits.requests[0].remaining, 30)
     await key.patch({
       requests: [{ limit: 21, per: 'minute' }],
@@ -176,31 +178,33 @@ forEachEngine(engine => {
     assert.equal((await introspect(key.key, 2)).status, 429)
     server.clock.advance(2 * MINUTE)
     assert.deepEqual((await introspect(key.key, 10)).body.limits.quota, { remaining: 0 })
-    const exchanged = await key.exchange()
-    assert.equal(exchanged.status, 200, 'exchanges are no calls of the quota')
-    const shown = await server.get(`/v1/api-keys/${key.id}`, { token: key.token })
-    assert.equal(shown.body.limits.quota.remaining, 0)
+    const exchangeAnswer = await key.exchange()
+    assert.equal(exchangeAnswer.status, 200, 'exchanges are no calls of the quota')
+    const keyAnswer = await server.get(`/v1/api-keys/${key.id}`, { token: key.token })
+    assert.equal(keyAnswer.body.limits.quota.remaining, 0)
   })
 
   test('calls are consumed by the app that the key is for and by first-party apps; others read no limits', async t => {
     const server = await open(t)
-    const shop = await openApp(server, 'shop')
+    const introspectAsShop = await openApp(server, 'shop')
     const otherApp = await openApp(server, 'other')
     const key = await openKey(server, PER_MINUTE(5))
     assert.equal((await otherApp(key.key, 1)).body.code, 'forbidden')
     assert.equal((await otherApp(key.key)).body.limits, undefined)
     assert.equal((await otherApp(key.key)).body.active, true)
-    assert.equal((await shop(key.key, 1)).status, 200)
+    assert.equal((await introspectAsShop(key.key, 1)).status, 200)
     assert.ok(coversKey({ id: 'console', firstParty: true, coversFrom: 0 }, { appId: 'shop', createdAt: 0 }))
     const { token } = (await key.exchange()).body
-    assert.equal((await shop(token, 1)).body.limits.requests[0].remaining, 2)
+    assert.equal((await introspectAsShop(token, 1)).body.limits.requests[0].remaining, 2)
     assert.equal((await otherApp(token, 1)).body.code, 'forbidden')
-    assert.equal((await shop(key.token, 1)).body.code, 'forbidden', 'an access token is no key')
-    assert.deepEqual((await shop('svc_00000000000000000000000000000000', 1)).body, { active: false })
+    assert.equal((await introspectAsShop(key.token, 1)).body.code, 'forbidden', 'an access token is no key')
+    assert.deepEqual((await introspectAsShop('svc_00000000000000000000000000000000', 1)).body, {
+      active: false,
+    })
     await server.call('DELETE', `/v1/api-keys/${key.id}`, { token: key.token })
-    assert.deepEqual((await shop(key.key, 1)).body, { active: false })
+    assert.deepEqual((await introspectAsShop(key.key, 1)).body, { active: false })
     for (const invalidConsume of [-1, 1.5, '1', 1_000_001])
-      assert.equal((await shop(key.key, invalidConsume as number)).status, 400)
+      assert.equal((await introspectAsShop(key.key, invalidConsume as number)).status, 400)
   })
 
   test('several credentials are introspected by one request, each as it would be alone', async t => {
@@ -222,19 +226,22 @@ forEachEngine(engine => {
     await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token: revoked.token })
     const { token: agentToken } = (await plain.exchange()).body
     const credentials = [plain.key, limited.key, revoked.key, agentToken, plain.token, 'nonsense', plain.key]
-    const answered = await introspectTogether(credentials.map(token => ({ token })))
-    assert.deepEqual(answered.body.data, await Promise.all(credentials.map(token => introspectAlone(token))))
-    assert.deepEqual(answered.body.data[1].metadata, { plan: 'pro' })
-    assert.deepEqual(answered.body.data[1].limits.spend[0].amount, '2.00')
+    const introspections = await introspectTogether(credentials.map(token => ({ token })))
+    assert.deepEqual(
+      introspections.body.data,
+      await Promise.all(credentials.map(token => introspectAlone(token))),
+    )
+    assert.deepEqual(introspections.body.data[1].metadata, { plan: 'pro' })
+    assert.deepEqual(introspections.body.data[1].limits.spend[0].amount, '2.00')
 
-    const consumed = await introspectTogether([
+    const consumeAnswer = await introspectTogether([
       { token: limited.key, consume: 3 },
       { token: limited.key, consume: 3 },
       { token: plain.token, consume: 1 },
       { token: plain.key, consume: 1 },
     ])
-    const [first, over, session, last] = consumed.body.data
-    assert.equal(consumed.status, 200)
+    const [first, over, session, last] = consumeAnswer.body.data
+    assert.equal(consumeAnswer.status, 200)
     assert.equal(first.limits.requests[0].remaining, 2)
     assert.equal(over.error.code, 'rate_limited')
     assert.ok(over.error.retry_after > 0)
@@ -247,11 +254,13 @@ forEachEngine(engine => {
     const server = await open(t)
     const headers = await registerApp(server, 'shop')
     const introspectMany = (body: object) => server.post('/auth/introspections', body, { headers })
-    const many = (count: number) => ({ tokens: Array.from({ length: count }, () => ({ token: 'x' })) })
-    assert.equal((await introspectMany(many(32))).status, 200)
+    const bodyWithTokens = (count: number) => ({
+      tokens: Array.from({ length: count }, () => ({ token: 'x' })),
+    })
+    assert.equal((await introspectMany(bodyWithTokens(32))).status, 200)
     for (const invalidBody of [
-      many(0),
-      many(33),
+      bodyWithTokens(0),
+      bodyWithTokens(33),
       {},
       { tokens: 'x' },
       { tokens: ['x'] },

@@ -67,11 +67,11 @@ forEachEngine(engine => {
 
 test('an export of security events breaks off once the reader may no longer read', async () => {
   const event = securityEvent('sign_in', 'user', 1, null)
-  const next = { at: 1, id: event.id }
+  const nextPosition = { at: 1, id: event.id }
   const sessionEnded = new Error('the session ended')
   const stream = securityEventExport(
     'jsonl',
-    async () => ({ rows: [event], next }),
+    async () => ({ rows: [event], next: nextPosition }),
     () => Promise.reject(sessionEnded),
   )
   const reader = stream.getReader()

@@ -39,16 +39,16 @@ test('a slow body does not count as a concurrent call, on any API route with a b
   // Callers without the right to use a route are refused before their body is read.
   await server.users.setRole(user.id, 'admin')
   const app = basic('shop', await server.registerApp('shop'))
-  const withBody = server.app.routes.filter(route => route.body || route.raw)
-  const posts = server.app.routes.filter(({ method }) => method === 'POST')
+  const routesWithBody = server.app.routes.filter(route => route.body || route.raw)
+  const postRoutes = server.app.routes.filter(({ method }) => method === 'POST')
   assert.deepEqual(
-    posts.filter(route => !withBody.includes(route)).map(({ path }) => path),
+    postRoutes.filter(route => !routesWithBody.includes(route)).map(({ path }) => path),
     WITHOUT_BODY,
     'every other POST takes a body',
   )
-  for (const route of withBody) {
+  for (const route of routesWithBody) {
     const headers = { ...JSON_TYPE, ...credentialsFor(route, tokens.accessToken, app) }
-    await assertNoConcurrentCallUsed(t, server, route.method, pathOf(route), headers)
+    await assertIncompleteBodiesBlockNobody(t, server, route.method, pathOf(route), headers)
   }
 })
 
@@ -63,7 +63,7 @@ test('a slow form does not count as a concurrent call, on any page with a form',
   assert.ok(forms.includes('/sign-in') && forms.length > 10, 'the pages were found')
   for (const path of forms) {
     const headers = { ...FORM_TYPE, 'Sec-Fetch-Site': 'same-origin' }
-    await assertNoConcurrentCallUsed(t, server, 'POST', path.replaceAll(/:\w+/g, ID), headers)
+    await assertIncompleteBodiesBlockNobody(t, server, 'POST', path.replaceAll(/:\w+/g, ID), headers)
   }
 })
 
@@ -123,8 +123,8 @@ test('a closed body no longer counts, and a body in a thousand chunks of one byt
   const intake = { bodies: 1, bodiesPerNetwork: 1, bytes: 1e6 }
   const server = await openServer('sqlite', t, { intake })
   for (let n = 0; n < 5; n++) {
-    const abandoned = await startBody(t, server, '192.0.2.1')
-    abandoned.resetAndDestroy()
+    const abandonedSocket = await startBody(t, server, '192.0.2.1')
+    abandonedSocket.resetAndDestroy()
   }
   const body = JSON.stringify(EXCHANGE).padEnd(1000)
   const chunks = [...body].map(character => `1\r\n${character}\r\n`)
@@ -162,7 +162,7 @@ test('a report of a mail provider has at most 256 KiB', async t => {
 })
 
 /** Sends twenty incomplete bodies. Asserts that another client's call is still handled, and the bodies are awaited. */
-async function assertNoConcurrentCallUsed(
+async function assertIncompleteBodiesBlockNobody(
   t: TestContext,
   server: Server,
   method: string,

@@ -12,7 +12,7 @@ import { until } from '../support/patience.ts'
 const LIVEZ_REQUEST = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
 const LOGOUT_HEAD = 'POST /auth/logout HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
 
-const SMUGGLING: Record<string, string> = {
+const SMUGGLING_REQUESTS: Record<string, string> = {
   'length and chunks': `${LOGOUT_HEAD}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${LIVEZ_REQUEST}`,
   'an unknown transfer coding': `${LOGOUT_HEAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${LIVEZ_REQUEST}`,
   'a space before the colon': `${LOGOUT_HEAD}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${LIVEZ_REQUEST}`,
@@ -27,7 +27,7 @@ const SMUGGLING: Record<string, string> = {
   'a chunk size that lies': `${LOGOUT_HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n${LIVEZ_REQUEST}`,
 }
 
-for (const [name, bytes] of Object.entries(SMUGGLING)) {
+for (const [name, bytes] of Object.entries(SMUGGLING_REQUESTS)) {
   test(`${name}: refused, and the request hidden behind it is never answered`, async t => {
     const server = await openServer('sqlite', t)
     const answer = await server.raw(bytes)
@@ -109,11 +109,11 @@ test('a missing Host and an unknown expectation are answered with a problem docu
   const noHost = await server.raw('GET /livez HTTP/1.1\r\n\r\n')
   assert.match(noHost, /^HTTP\/1\.1 400 /)
   assert.match(noHost, /application\/problem\+json/)
-  const expecting = await server.raw(
+  const answerToExpect = await server.raw(
     'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: the-best\r\nConnection: close\r\n\r\n',
   )
-  assert.match(expecting, /^HTTP\/1\.1 200 /)
-  for (const answer of [noHost, expecting]) {
+  assert.match(answerToExpect, /^HTTP\/1\.1 200 /)
+  for (const answer of [noHost, answerToExpect]) {
     assert.match(answer, /^X-Request-Id: /im)
     assert.match(answer, /^Cache-Control: no-store/im)
   }
@@ -168,10 +168,10 @@ test('TRACE, CONNECT, unknown methods and method overrides have no effect', asyn
     )
   }
   assert.doesNotMatch(await server.raw('CONNECT evil.test:80 HTTP/1.1\r\nHost: x\r\n\r\n'), /^HTTP\/1\.1 2/)
-  const overridden = await server.call('GET', '/v1/sessions', {
+  const overrideAnswer = await server.call('GET', '/v1/sessions', {
     headers: { 'X-HTTP-Method-Override': 'DELETE' },
   })
-  assert.equal(overridden.status, 401)
+  assert.equal(overrideAnswer.status, 401)
 })
 
 test('a client that disconnects during its body does not affect others', async t => {
@@ -186,20 +186,20 @@ test('a client that disconnects during its body does not affect others', async t
 
 test('with too many connections the longest idle one is closed, and busy ones stay open', async t => {
   const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
-  const silent = await openSocket(t, server.port)
-  const streaming = await openSocket(t, server.port)
+  const silentSocket = await openSocket(t, server.port)
+  const streamingSocket = await openSocket(t, server.port)
   const headers = Object.entries(basic('shop', await server.registerApp('shop')))
-  streaming.write(
+  streamingSocket.write(
     `GET /v1/revocations HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n${headers.map(pair => pair.join(': ')).join('\r\n')}\r\n\r\n`,
   )
-  await once(streaming, 'data')
+  await once(streamingSocket, 'data')
   for (let n = 0; n < 10; n++) {
     const socket = await openSocket(t, server.port)
     socket.write(LIVEZ_REQUEST)
     assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 200/)
   }
-  await untilClosed(silent)
-  assert.equal(streaming.destroyed, false)
+  await untilClosed(silentSocket)
+  assert.equal(streamingSocket.destroyed, false)
 })
 
 test('connections that were upgraded after another request do not count, and are not subtracted twice', async t => {
@@ -207,14 +207,14 @@ test('connections that were upgraded after another request do not count, and are
   const upgrade = 'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
   const slowRequest = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'
   for (let n = 0; n < 5; n++) assert.match(await server.raw(slowRequest + upgrade), /^HTTP\/1\.1 (200|426)/)
-  const accepted = []
+  const acceptedSockets = []
   for (let n = 0; n < 6; n++) {
     const next = once(server.server, 'connection')
     await openSocket(t, server.port)
-    accepted.push((await next)[0] as Socket)
+    acceptedSockets.push((await next)[0] as Socket)
   }
   assert.deepEqual(
-    accepted.map(({ destroyed }) => destroyed),
+    acceptedSockets.map(({ destroyed }) => destroyed),
     [true, true, true, false, false, false],
   )
 })
@@ -245,13 +245,13 @@ const pages = { fetch: () => new Response('x'.repeat(30_000_000)) }
 
 /** The server's socket of a client that sends a request and never reads. */
 async function askWithoutReading(t: TestContext, { server, port }: Server): Promise<Socket> {
-  const accepted = once(server, 'connection')
+  const acceptedSockets = once(server, 'connection')
   const socket = await openSocket(t, port)
   socket.pause()
   const received = once(server, 'request')
   socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
   await received
-  return (await accepted)[0]
+  return (await acceptedSockets)[0]
 }
 
 test('a connection with an unread response is closed in time', async t => {

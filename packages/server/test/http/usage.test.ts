@@ -37,9 +37,9 @@ forEachEngine(engine => {
       const { start, ...counts } = body.data.at(-1)
       assert.deepEqual(counts, expected)
       assert.equal(start, bucket === 'hour' ? '2026-11-20T12:00:00.000Z' : '2026-11-20T00:00:00.000Z')
-      const ofOwner = (await server.get(`/v1/usage?bucket=${bucket}`, { token })).body.data.at(-1)
-      assert.equal(ofOwner.api_calls, 2, 'one with the key, one to make it')
-      assert.deepEqual(ofOwner.refused, expected.refused)
+      const ownersBucket = (await server.get(`/v1/usage?bucket=${bucket}`, { token })).body.data.at(-1)
+      assert.equal(ownersBucket.api_calls, 2, 'one with the key, one to make it')
+      assert.deepEqual(ownersBucket.refused, expected.refused)
     }
     assert.ok(user.id)
   })
@@ -65,11 +65,14 @@ forEachEngine(engine => {
         ['13:00', 0],
       ],
     )
-    const untilNow = await server.get(`/v1/api-keys/${id}/usage?from=2026-11-20T13:00:00Z&bucket=hour`, {
-      token,
-    })
+    const answerUntilNow = await server.get(
+      `/v1/api-keys/${id}/usage?from=2026-11-20T13:00:00Z&bucket=hour`,
+      {
+        token,
+      },
+    )
     assert.deepEqual(
-      untilNow.body.data.map((bucket: { exchanges: number }) => bucket.exchanges),
+      answerUntilNow.body.data.map((bucket: { exchanges: number }) => bucket.exchanges),
       [0, 1],
     )
   })
@@ -122,14 +125,14 @@ forEachEngine(engine => {
       'start,exchanges,api_calls,introspections,refused,connections,connected_seconds,messages_sent,messages_received,charged,refused_insufficient_scope\r\n' +
         '2026-11-20T00:00:00.000Z,0,0,0,2,0,0,0,0,0.00,2\r\n',
     )
-    const typeFor = async (accept: string) =>
+    const contentTypeFor = async (accept: string) =>
       (await server.get(path, { token, headers: { Accept: accept } })).headers
         .get('content-type')!
         .split(';')[0]
-    assert.equal(await typeFor('*/*'), 'application/json')
-    assert.equal(await typeFor('application/json, text/csv;q=0.5'), 'application/json')
-    assert.equal(await typeFor('text/csv;q=0'), 'application/json')
-    assert.equal(await typeFor('TEXT/CSV; q=1.0, */*;q=0.1'), 'text/csv')
+    assert.equal(await contentTypeFor('*/*'), 'application/json')
+    assert.equal(await contentTypeFor('application/json, text/csv;q=0.5'), 'application/json')
+    assert.equal(await contentTypeFor('text/csv;q=0'), 'application/json')
+    assert.equal(await contentTypeFor('TEXT/CSV; q=1.0, */*;q=0.1'), 'text/csv')
   })
 
   test('a key has the time, network and client of its last use, before and after it was stored', async t => {
@@ -139,25 +142,25 @@ forEachEngine(engine => {
     const { id, key } = await server.createKey(token)
     const lastUse = async () => (await server.get(`/v1/api-keys/${id}`, { token })).body.last_used_from
     assert.equal(await lastUse(), null)
-    const use = (address: string, client: string) =>
+    const exchangeFrom = (address: string, client: string) =>
       server.post(
         '/auth/agent-token',
         { api_key: key },
         { headers: { 'X-Forwarded-For': address, 'User-Agent': client } },
       )
-    await use('203.0.113.7', 'keyway-sdk/0.1.0')
+    await exchangeFrom('203.0.113.7', 'keyway-sdk/0.1.0')
     server.clock.advance(1)
-    await use('2001:db8:1:2:3:4:5:6', `robot\x9f ${'x'.repeat(300)}`)
+    await exchangeFrom('2001:db8:1:2:3:4:5:6', `robot\x9f ${'x'.repeat(300)}`)
     const expected = { network: '2001:db8:1:2::/64', client: `robot ${'x'.repeat(194)}` }
     assert.deepEqual(await lastUse(), expected)
     await server.apiKeys.flushUses()
     assert.deepEqual(await lastUse(), expected)
-    const listed = (await server.get('/v1/api-keys', { token })).body.data[0]
-    assert.deepEqual(listed.last_used_from, expected)
+    const listedKey = (await server.get('/v1/api-keys', { token })).body.data[0]
+    assert.deepEqual(listedKey.last_used_from, expected)
     assert.deepEqual((await server.store.apiKeys.findOwned(user.id, id))!.lastUsedFrom, expected)
     server.clock.advance(1)
     await server.call('DELETE', `/v1/api-keys/${id}`, { token })
-    assert.equal((await use('203.0.113.9', 'thief')).body.code, 'api_key_revoked')
+    assert.equal((await exchangeFrom('203.0.113.9', 'thief')).body.code, 'api_key_revoked')
     assert.deepEqual(await lastUse(), expected, 'a refused use moves nothing')
   })
 })

@@ -20,13 +20,13 @@ async function open(engine: EngineName, t: TestContext) {
 forEachEngine(engine => {
   test('a webhook is created, listed, changed, tested, rotated and removed by the API', async t => {
     const { server, user, endpoint, call, lastAuditEvent, clock } = await open(engine, t)
-    const created = await call('POST', '/webhooks', {
+    const creationAnswer = await call('POST', '/webhooks', {
       url: endpoint.url,
       events: ['user.updated'],
       reason: 'crm',
     })
-    assert.equal(created.status, 201)
-    const { secret, ...webhook } = created.body
+    assert.equal(creationAnswer.status, 201)
+    const { secret, ...webhook } = creationAnswer.body
     assert.match(secret, /^whsec_/)
     assert.deepEqual(webhook, {
       id: webhook.id,
@@ -61,19 +61,22 @@ forEachEngine(engine => {
     assert.equal((await call('POST', sendAgainPath)).body.state, 'waiting')
     assert.equal((await call('POST', sendAgainPath)).status, 400)
 
-    const second = await call('POST', `${path}/secrets`)
-    assert.deepEqual(Object.keys(second.body), ['id', 'secret'])
-    const tested = (await call('POST', `${path}/test`)).body
-    assert.deepEqual([tested.type, tested.state], ['webhook.test', 'delivered'])
-    const sent = endpoint.received.at(-1)!
-    assert.ok(isSignedBy(sent, secret) && isSignedBy(sent, second.body.secret))
+    const secondSecret = await call('POST', `${path}/secrets`)
+    assert.deepEqual(Object.keys(secondSecret.body), ['id', 'secret'])
+    const testDelivery = (await call('POST', `${path}/test`)).body
+    assert.deepEqual([testDelivery.type, testDelivery.state], ['webhook.test', 'delivered'])
+    const sentEvent = endpoint.received.at(-1)!
+    assert.ok(isSignedBy(sentEvent, secret) && isSignedBy(sentEvent, secondSecret.body.secret))
     const [first] = webhook.secrets
     assert.equal((await call('DELETE', `${path}/secrets/${first.id}`)).status, 204)
     assert.equal((await call('DELETE', `${path}/secrets/${first.id}`)).status, 404)
-    assert.equal((await call('DELETE', `${path}/secrets/${second.body.id}`)).status, 400)
+    assert.equal((await call('DELETE', `${path}/secrets/${secondSecret.body.id}`)).status, 400)
 
-    const disabled = (await call('PATCH', path, { enabled: false, events: [] })).body
-    assert.deepEqual([disabled.enabled, disabled.disabled_by, disabled.events], [false, 'person', []])
+    const disabledWebhook = (await call('PATCH', path, { enabled: false, events: [] })).body
+    assert.deepEqual(
+      [disabledWebhook.enabled, disabledWebhook.disabled_by, disabledWebhook.events],
+      [false, 'person', []],
+    )
     assert.deepEqual((await lastAuditEvent()).after, { events: [], enabled: false, disabled_by: 'person' })
     assert.equal((await call('PATCH', path, { enabled: true })).body.disabled_at, null)
     const changedUrl = await call('PATCH', path, { url: `${endpoint.url}/other` })
@@ -122,20 +125,23 @@ forEachEngine(engine => {
   test('a key of an administrator changes webhooks, and gets no secret of one', async t => {
     const { server, call, token, endpoint } = await open(engine, t)
     const { key } = await server.createKey(token)
-    const byKey = { token: key }
-    const refused = await call('POST', '/webhooks', { url: endpoint.url }, byKey)
-    assert.deepEqual([refused.status, refused.body.code], [403, 'session_required'])
+    const keyOptions = { token: key }
+    const refusal = await call('POST', '/webhooks', { url: endpoint.url }, keyOptions)
+    assert.deepEqual([refusal.status, refusal.body.code], [403, 'session_required'])
     const { id } = (await call('POST', '/webhooks', { url: endpoint.url })).body
-    assert.equal((await call('POST', `/webhooks/${id}/secrets`, {}, byKey)).body.code, 'session_required')
+    assert.equal(
+      (await call('POST', `/webhooks/${id}/secrets`, {}, keyOptions)).body.code,
+      'session_required',
+    )
     const otherUrl = { url: `${endpoint.url}/elsewhere` }
-    assert.equal((await call('PATCH', `/webhooks/${id}`, otherUrl, byKey)).body.code, 'session_required')
+    assert.equal((await call('PATCH', `/webhooks/${id}`, otherUrl, keyOptions)).body.code, 'session_required')
     assert.equal((await call('GET', `/webhooks/${id}`)).body.url, endpoint.url)
-    assert.equal((await call('PATCH', `/webhooks/${id}`, { enabled: false }, byKey)).status, 200)
+    assert.equal((await call('PATCH', `/webhooks/${id}`, { enabled: false }, keyOptions)).status, 200)
     assert.equal((await call('PATCH', `/webhooks/${id}`, otherUrl)).status, 200)
-    assert.equal((await call('POST', `/webhooks/${id}/test`, undefined, byKey)).status, 200)
+    assert.equal((await call('POST', `/webhooks/${id}/test`, undefined, keyOptions)).status, 200)
     const text = [
-      (await call('GET', '/webhooks', undefined, byKey)).text,
-      (await call('GET', `/webhooks/${id}/deliveries`, undefined, byKey)).text,
+      (await call('GET', '/webhooks', undefined, keyOptions)).text,
+      (await call('GET', `/webhooks/${id}/deliveries`, undefined, keyOptions)).text,
     ].join()
     assert.doesNotMatch(text, /whsec_/)
   })

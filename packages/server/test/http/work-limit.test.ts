@@ -7,8 +7,8 @@ describe('the work limit', () => {
     const workLimit = createWorkLimit(4)
     for (let n = 0; n < 3000; n++) await workLimit.run(`earlier ${n}`, () => {})
     const { promise: end, resolve: finish } = Promise.withResolvers<void>()
-    const busy = Array.from({ length: 4 }, () => workLimit.run('busy', () => end))
-    const others = [workLimit.run('other', () => end), workLimit.run('other', () => end)]
+    const busyCalls = Array.from({ length: 4 }, () => workLimit.run('busy', () => end))
+    const otherCalls = [workLimit.run('other', () => end), workLimit.run('other', () => end)]
     await assert.rejects(
       workLimit.run('busy', () => {}),
       { code: 'unavailable' },
@@ -18,7 +18,7 @@ describe('the work limit', () => {
       { code: 'unavailable' },
     )
     finish()
-    await Promise.all([...busy, ...others])
+    await Promise.all([...busyCalls, ...otherCalls])
     assert.equal(await workLimit.run('busy', () => 'served'), 'served')
   })
 })

@@ -15,7 +15,7 @@ const goMissing = packageMissing('golang-github-gorilla-websocket-dev', [
   'ls',
   `${GO_LIBRARIES}/src/github.com/gorilla/websocket`,
 ])
-/** For tests of many checks, each of which starts a process. */
+/** The timeout of tests with many checks, each of which starts a process. */
 const SLOW = { timeout: 900_000 }
 
 function assertConforms(results: ClientCheckResult[]): void {

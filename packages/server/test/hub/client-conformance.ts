@@ -57,8 +57,12 @@ async function runCheck(check: ClientCheck, command: [string, ...string[]]): Pro
   } catch (error) {
     const why = (error as Error).message
     if (error instanceof NotSupported) return { check, outcome: 'not supported', why }
-    const printed = program.output.trim()
-    return { check, outcome: 'failed', why: printed ? `${why}\nThe client printed:\n${printed}` : why }
+    const clientOutput = program.output.trim()
+    return {
+      check,
+      outcome: 'failed',
+      why: clientOutput ? `${why}\nThe client printed:\n${clientOutput}` : why,
+    }
   } finally {
     await program.kill()
     await hub.stop()

@@ -31,10 +31,10 @@ export class Client {
 
   constructor(url: string, token: string | null, options: ConnectOptions = {}) {
     const way = options.way ?? 'header'
-    const offered =
+    const offeredProtocols =
       token !== null && way === 'subprotocol' ? [HUB_PROTOCOL, `bearer.${token}`] : [HUB_PROTOCOL]
     const bearer = token !== null && way === 'header' ? { authorization: `Bearer ${token}` } : {}
-    this.socket = new WebSocket(url + (options.path ?? ''), options.protocols ?? offered, {
+    this.socket = new WebSocket(url + (options.path ?? ''), options.protocols ?? offeredProtocols, {
       headers: { ...bearer, ...options.headers },
       perMessageDeflate: true,
       autoPong: options.autoPong ?? true,
@@ -70,7 +70,7 @@ export class Client {
     return this.until(() => {
       const index = this.received.findIndex(frame => frame.type === type)
       if (index >= 0)
-        return explained(this.received.splice(index, 1)[0] as Extract<ServerFrame, { type: Type }>)
+        return assertExplained(this.received.splice(index, 1)[0] as Extract<ServerFrame, { type: Type }>)
       if (this.closed || this.refused) {
         throw new Error(`closed before ${type}: ${JSON.stringify(this.closed ?? this.refused)}`)
       }
@@ -121,7 +121,7 @@ export class Client {
 }
 
 /** Asserts that an `error` frame has a sentence as its detail; returns the frame. */
-function explained<Frame extends ServerFrame>(frame: Frame): Frame {
+function assertExplained<Frame extends ServerFrame>(frame: Frame): Frame {
   if (frame.type === 'error') assert.match(frame.detail, /\w.*\.$/s, frame.code)
   return frame
 }

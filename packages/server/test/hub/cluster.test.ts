@@ -28,12 +28,12 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing() }, () => {
     for (let n = 0; n < 50; n++) assert.equal((await secondAgent.next('message')).data, n)
     assert.equal((await firstNode.hub.sendTo(userId, otherKey.id, 'hello'))?.delivered, 1)
 
-    const listed = await until('three connections are listed', async () => {
-      const found = await firstNode.hub.connections(userId)
-      return found.length >= 3 ? found : undefined
+    const listedConnections = await until('three connections are listed', async () => {
+      const connections = await firstNode.hub.connections(userId)
+      return connections.length >= 3 ? connections : undefined
     })
     assert.deepEqual(
-      listed.map(row => row.connectionId).sort(),
+      listedConnections.map(row => row.connectionId).sort(),
       [firstAgent.id, secondAgent.id, thirdAgent.id].sort(),
     )
 
@@ -56,30 +56,32 @@ test('a node accepts agents only after the other nodes know it', async t => {
   const { publish, subscribe } = services.storage.events
   const delayedSubscribe = (listener: (event: Event) => void) =>
     subscribe(event => setTimeout(listener, 50, event))
-  const old = await openHub(services, t, { events: { publish, subscribe: delayedSubscribe } })
+  const oldNode = await openHub(services, t, { events: { publish, subscribe: delayedSubscribe } })
   await openHub(services, t)
-  assert.equal(old.hub.health().otherNodes, 1)
+  assert.equal(oldNode.hub.health().otherNodes, 1)
 })
 
 /** Events that can be held back until `release()`, as by a slow carrier. `published` has those that this node sent. */
 function heldEvents(events: Events) {
-  const published: Event[] = []
-  let held: (() => void)[] | null = null
+  const publishedEvents: Event[] = []
+  let heldDeliveries: (() => void)[] | null = null
   return {
-    published,
+    published: publishedEvents,
     hold() {
-      held = []
+      heldDeliveries = []
     },
     release() {
-      for (const deliver of held ?? []) deliver()
-      held = null
+      for (const deliver of heldDeliveries ?? []) deliver()
+      heldDeliveries = null
     },
     publish(event: Event) {
-      published.push(event)
+      publishedEvents.push(event)
       return events.publish(event)
     },
     subscribe: (listener: (event: Event) => void) =>
-      events.subscribe(event => (held ? held.push(() => listener(event)) : listener(event))),
+      events.subscribe(event =>
+        heldDeliveries ? heldDeliveries.push(() => listener(event)) : listener(event),
+      ),
   }
 }
 
@@ -89,11 +91,11 @@ describe('an agent on a draining node', () => {
     const { user } = await services.signIn('ada@example.com')
     const key = await makeKey(services, user.id)
     const events = heldEvents(services.storage.events)
-    const old = await openHub(services, t, { events })
+    const oldNode = await openHub(services, t, { events })
     const otherNode = await openHub(services, t)
-    const receiver = await connect(services, old.url, key)
+    const receiver = await connect(services, oldNode.url, key)
     const sender = await connect(services, otherNode.url, key)
-    const draining = old.hub.drain(4_000)
+    const draining = oldNode.hub.drain(4_000)
     await receiver.next('draining')
 
     events.hold()

@@ -53,65 +53,65 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
  */
 function waitingNode() {
   const arrival = Promise.withResolvers<void>()
-  const awaited: boolean[] = []
+  const awaitedFlags: boolean[] = []
   const release: Release = async (_request, isAwaited) => {
-    awaited.push(isAwaited())
+    awaitedFlags.push(isAwaited())
     await arrival.promise
-    awaited.push(isAwaited())
+    awaitedFlags.push(isAwaited())
     return null
   }
-  return { release, awaited, arrive: arrival.resolve }
+  return { release, awaited: awaitedFlags, arrive: arrival.resolve }
 }
 
 const hasNoConnection: Release = () => null
 
 describe('a request for a connection', () => {
   test('is withdrawn when another node handed the connection over', async t => {
-    const waiting = waitingNode()
+    const nodeAwaitingArrival = waitingNode()
     const node = openNodes(t, {
       asking: hasNoConnection,
       giving: async () => ({ seq: 1 }),
-      waiting: waiting.release,
+      waiting: nodeAwaitingArrival.release,
     })
     assert.deepEqual(await node('asking').request('gone', REQUEST, () => {}), { seq: 1 })
     await new Promise(setImmediate)
-    waiting.arrive()
+    nodeAwaitingArrival.arrive()
     await node('waiting').released()
-    assert.deepEqual(waiting.awaited, [true, false])
+    assert.deepEqual(nodeAwaitingArrival.awaited, [true, false])
   })
 
   test('is withdrawn when nobody answered in time', async t => {
-    const waiting = waitingNode()
-    const node = openNodes(t, { asking: hasNoConnection, waiting: waiting.release })
+    const nodeAwaitingArrival = waitingNode()
+    const node = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
     const pendingRequest = node('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     mock.timers.tick(TIMEOUT_MS)
     assert.equal(await pendingRequest, null)
     await new Promise(setImmediate)
-    waiting.arrive()
+    nodeAwaitingArrival.arrive()
     await node('waiting').released()
-    assert.deepEqual(waiting.awaited, [true, false])
+    assert.deepEqual(nodeAwaitingArrival.awaited, [true, false])
   })
 
   test('is not answered once the asking node has left', async t => {
-    const waiting = waitingNode()
-    const node = openNodes(t, { asking: hasNoConnection, waiting: waiting.release })
+    const nodeAwaitingArrival = waitingNode()
+    const node = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
     void node('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     node.leave('asking')
     await new Promise(setImmediate)
-    waiting.arrive()
+    nodeAwaitingArrival.arrive()
     await node('waiting').released()
-    assert.deepEqual(waiting.awaited, [true, false])
+    assert.deepEqual(nodeAwaitingArrival.awaited, [true, false])
   })
 
   test('does not wait for a node that has left', async t => {
-    const waiting = waitingNode()
-    const node = openNodes(t, { asking: hasNoConnection, waiting: waiting.release })
+    const nodeAwaitingArrival = waitingNode()
+    const node = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
     const pendingRequest = node('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     node.leave('waiting')
     assert.equal(await pendingRequest, null)
-    waiting.arrive()
+    nodeAwaitingArrival.arrive()
   })
 })

@@ -43,9 +43,9 @@ describe('frames', () => {
       client.socket.send(text)
       assert.equal(await client.end(), '4400 bad_message', text)
     }
-    const oversized = await connect(services, url, key)
-    oversized.socket.send(' '.repeat(65_537))
-    assert.match(await oversized.end(), /^1009/)
+    const oversizedSender = await connect(services, url, key)
+    oversizedSender.socket.send(' '.repeat(65_537))
+    assert.match(await oversizedSender.end(), /^1009/)
   })
 
   test('a message reaches the owner’s other connections by connection id, key id or `all`, in order, and no other owner’s', async t => {
@@ -55,19 +55,19 @@ describe('frames', () => {
     const sender = await connect(services, url, key)
     const [a, b] = [await connect(services, url, otherKey), await connect(services, url, otherKey)]
     const stranger = await connect(services, url, await makeKey(services, user.id))
-    const delivered = async (to: string, data: Json) => {
+    const countDelivered = async (to: string, data: Json) => {
       sender.send({ type: 'send', id: `to ${to}`, to, data, from: stranger.id, agent_id: user.id })
-      const sent = await sender.next('sent')
-      assert.equal(sent.id, `to ${to}`)
-      return sent.delivered
+      const acknowledgement = await sender.next('sent')
+      assert.equal(acknowledgement.id, `to ${to}`)
+      return acknowledgement.delivered
     }
-    assert.equal(await delivered(a.id, { n: 1 }), 1)
-    assert.equal(await delivered(otherKey.id, 2), 2)
-    assert.equal(await delivered('all', null), 2)
-    assert.equal(await delivered(sender.id, 0), 0)
-    assert.equal(await delivered(key.id, 0), 0)
-    assert.equal(await delivered(stranger.id, 0), 0)
-    assert.equal(await delivered('nowhere', 0), 0)
+    assert.equal(await countDelivered(a.id, { n: 1 }), 1)
+    assert.equal(await countDelivered(otherKey.id, 2), 2)
+    assert.equal(await countDelivered('all', null), 2)
+    assert.equal(await countDelivered(sender.id, 0), 0)
+    assert.equal(await countDelivered(key.id, 0), 0)
+    assert.equal(await countDelivered(stranger.id, 0), 0)
+    assert.equal(await countDelivered('nowhere', 0), 0)
     assert.deepEqual(await a.next('message'), {
       type: 'message',
       seq: 1,
@@ -111,8 +111,8 @@ describe('frames', () => {
     slowClient.socket.pause()
     let isConnected = true
     for (let n = 0; isConnected && n < 2000; n++) {
-      const sent = hub.sendTo(userId, slowClient.id, 'x'.repeat(60_000))
-      isConnected = await sent.then(
+      const pendingSend = hub.sendTo(userId, slowClient.id, 'x'.repeat(60_000))
+      isConnected = await pendingSend.then(
         outcome => (outcome?.delivered ?? 0) > 0,
         () => later(5000).then(() => true),
       )
@@ -217,9 +217,9 @@ describe('the end of a connection', () => {
     const first = await connect(services, url, key)
     await services.apiKeys.update(userId, key.id, { allowedNetworks: ['192.0.2.0/24'] }, 'person')
     assert.equal(await first.end(), '4403 network_not_allowed')
-    const second = await connect(services, url, await makeKey(services, userId))
+    const rejectedClient = await connect(services, url, await makeKey(services, userId))
     await services.users.suspend(userId)
-    assert.equal(await second.end(), '4403 account_suspended')
+    assert.equal(await rejectedClient.end(), '4403 account_suspended')
   })
 
   test('revoking a key closes its connections with 4410 within a second, 200 times, and no other key’s', async t => {
@@ -319,9 +319,9 @@ describe('the end of a connection', () => {
     const client = await connect(services, url, key)
     const otherClient = await connect(services, url, key)
     for (let pings = 0; pings < 5; pings++) {
-      const pinged = once(client.socket, 'ping')
+      const pingReceived = once(client.socket, 'ping')
       await later(HEARTBEAT_SECONDS * SECOND)
-      await pinged // The client has sent its pong before the other connection sends.
+      await pingReceived // The client has sent its pong before the other connection sends.
       await otherClient.flush()
     }
     await client.flush()

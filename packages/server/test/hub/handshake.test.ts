@@ -44,18 +44,20 @@ describe('the handshake', () => {
   test('an invalid agent token is refused with 401 as header, and closed with 4401 as subprotocol', async t => {
     const { services, url, key } = await open('sqlite', t)
     const { tokens } = await services.signIn('eve@example.com')
-    const expired = await tokenOf(services, key)
+    const expiredToken = await tokenOf(services, key)
     services.clock.advance(900_000)
-    for (const bad of ['garbage', key.key, tokens.accessToken, expired, `${expired}x`]) {
-      const byHeader = await new Client(url, bad).refusal()
-      assert.equal(byHeader.status, 401)
-      assert.equal(byHeader.problem.code, 'invalid_token')
+    for (const bad of ['garbage', key.key, tokens.accessToken, expiredToken, `${expiredToken}x`]) {
+      const refusalByHeader = await new Client(url, bad).refusal()
+      assert.equal(refusalByHeader.status, 401)
+      assert.equal(refusalByHeader.problem.code, 'invalid_token')
       assert.equal(await new Client(url, bad, { way: 'subprotocol' }).end(), '4401 invalid_token')
     }
-    const withoutCredential = await new Client(url, null).refusal()
-    assert.equal(withoutCredential.problem.code, 'authentication_required')
-    const withCookie = await new Client(url, null, { headers: { cookie: 'keyway_session=x' } }).refusal()
-    assert.equal(withCookie.status, 401)
+    const refusalWithoutCredential = await new Client(url, null).refusal()
+    assert.equal(refusalWithoutCredential.problem.code, 'authentication_required')
+    const refusalWithCookie = await new Client(url, null, {
+      headers: { cookie: 'keyway_session=x' },
+    }).refusal()
+    assert.equal(refusalWithCookie.status, 401)
   })
 
   test('a token in the query is refused with 401, and the answer shows both accepted ways', async t => {
@@ -168,9 +170,9 @@ describe('the handshake', () => {
       const token = await tokenOf(services, key, ip)
       await change()
       const client = new Client(url, token)
-      const end = await client.end()
+      const closeStatus = await client.end()
       assert.deepEqual(client.received, [])
-      return end
+      return closeStatus
     }
     const withoutChanges = async () => {}
     const revokedKey = await makeKey(services, userId)
@@ -194,25 +196,28 @@ describe('the handshake', () => {
   test('a connection above the owner’s limit is closed with 4429, and other owners are not affected', async t => {
     const { services, url, key } = await open('sqlite', t, { maxConnectionsPerUser: 2 })
     await connect(services, url, key)
-    const second = await connect(services, url, key)
-    const third = new Client(url, await tokenOf(services, key))
-    assert.equal(await third.end(), '4429 too_many_connections')
+    const secondClient = await connect(services, url, key)
+    const thirdClient = new Client(url, await tokenOf(services, key))
+    assert.equal(await thirdClient.end(), '4429 too_many_connections')
     const { user } = await services.signIn('eve@example.com')
     await connect(services, url, await makeKey(services, user.id))
-    second.socket.close()
-    await second.end()
+    secondClient.socket.close()
+    await secondClient.end()
     await connect(services, url, key)
   })
 
   test('a list of subprotocols has a maximum length and number of names', async t => {
     const { hub } = await open('sqlite', t)
-    const offered = async (protocols: string) => {
+    const refusalOfProtocols = async (protocols: string) => {
       const { errors, detail } = await refusedUpgrade(hub, { 'sec-websocket-protocol': protocols })
       return errors?.[0]?.message ?? detail
     }
-    assert.match(await offered(`${HUB_PROTOCOL}, ${'a'.repeat(9300)}`), /too long/)
-    assert.match(await offered(`${'a, '.repeat(16)}${HUB_PROTOCOL}`), /Offer the subprotocol/)
-    assert.doesNotMatch(await offered(`${'a, '.repeat(15)}${HUB_PROTOCOL}`), /Offer the subprotocol/)
+    assert.match(await refusalOfProtocols(`${HUB_PROTOCOL}, ${'a'.repeat(9300)}`), /too long/)
+    assert.match(await refusalOfProtocols(`${'a, '.repeat(16)}${HUB_PROTOCOL}`), /Offer the subprotocol/)
+    assert.doesNotMatch(
+      await refusalOfProtocols(`${'a, '.repeat(15)}${HUB_PROTOCOL}`),
+      /Offer the subprotocol/,
+    )
   })
 
   test('a token of at most 8192 characters is checked, and a longer one is not', async t => {

@@ -36,11 +36,11 @@ test('a status waits for what else the caller awaits, and is loaded again if it 
   const { loader, queries } = open()
   const connection = { statusIsStale: false }
   const otherWork = Promise.withResolvers<void>()
-  const loading = loader.loadFor(connection, 'k', otherWork.promise)
+  const pendingStatus = loader.loadFor(connection, 'k', otherWork.promise)
   await until('a query', () => queries.length === 1)
   connection.statusIsStale = true
   otherWork.resolve()
-  assert.equal((await loading)?.id, 'k')
+  assert.equal((await pendingStatus)?.id, 'k')
   assert.equal(queries.length, 2)
 })
 

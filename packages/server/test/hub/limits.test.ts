@@ -68,7 +68,7 @@ test('the settings of connections, deliveries and MiB are those of a running hub
   }
   const { hub, ...server } = await openServer('sqlite', t, { settings })
   const { user } = await server.signIn('ada@example.com')
-  const passed = async (data: string) => {
+  const countPassed = async (data: string) => {
     let count = 0
     while (
       await hub.sendTo(user.id, 'unknown', data).then(
@@ -79,11 +79,11 @@ test('the settings of connections, deliveries and MiB are those of a running hub
       count++
     return count
   }
-  assert.equal(await passed('x'), 100)
+  assert.equal(await countPassed('x'), 100)
   server.clock.advance(60_000)
   await hub.sweep()
   // Each frame has more than 60,000 bytes, and two MiB may pass at once.
-  assert.equal(await passed('x'.repeat(60_000)), 35)
+  assert.equal(await countPassed('x'.repeat(60_000)), 35)
 
   const key = await makeKey(server, user.id)
   const url = `${server.url.replace('http', 'ws')}/hub`
@@ -102,19 +102,19 @@ test('a message without a receiver counts as one delivery', async t => {
 describe('limits over all connections of one owner', () => {
   test('unsent bytes count over all connections of an owner, and the connection that exceeds the limit is closed', async t => {
     const { services, url, key, userId, hub } = await open('sqlite', t, { maxUnsentBytesPerUser: 100_000 })
-    const quick = await connect(services, url, key)
-    const slow = await connect(services, url, key)
-    slow.socket.pause()
+    const quickAgent = await connect(services, url, key)
+    const slowAgent = await connect(services, url, key)
+    slowAgent.socket.pause()
     // The connection stays below its own limit of 1 MiB, so every message is written until a heartbeat closes it for
     // the owner's limit.
     for (let n = 0; hub.connectionCount === 2; n++) {
       assert.ok(n < 200)
-      assert.equal((await hub.sendTo(userId, slow.id, 'x'.repeat(60_000)))?.delivered, 1)
+      assert.equal((await hub.sendTo(userId, slowAgent.id, 'x'.repeat(60_000)))?.delivered, 1)
       hub.tick()
     }
-    slow.socket.resume()
-    assert.equal(await slow.end(), '4429 slow_consumer')
-    await quick.flush()
+    slowAgent.socket.resume()
+    assert.equal(await slowAgent.end(), '4429 slow_consumer')
+    await quickAgent.flush()
   })
 
   test('frames count over all connections of an owner, large ones several times, and owners do not share the limit', async t => {

@@ -28,11 +28,11 @@ async function openNodes(t: TestContext, count: number, carrier: (typeof CARRIER
   for (let n = 0; n < count; n++) {
     const storage = await createStorage(config, services.log)
     t.after(() => storage.close())
-    const delivered: Event[] = []
+    const deliverCommands: Event[] = []
     storage.events.subscribe(event => {
-      if (JSON.stringify(event).includes('"deliver"')) delivered.push(event)
+      if (JSON.stringify(event).includes('"deliver"')) deliverCommands.push(event)
     })
-    nodes.push({ ...(await openHub(services, t, {}, storage)), delivered })
+    nodes.push({ ...(await openHub(services, t, {}, storage)), delivered: deliverCommands })
   }
   await until('they know each other', () => nodes.every(({ hub }) => hub.health().otherNodes === count - 1))
   return { services, key, nodes }
@@ -144,9 +144,9 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
     assert.equal((await send(sender, 'all', 'it stayed recorded')).delivered, 1)
     briefAgent.socket.close()
     await until('it is gone', () => second.hub.connectionCount === 0)
-    const recorded = () => services.storage.store.locations.nodesOf(key.userId)
+    const recordedNodes = () => services.storage.store.locations.nodesOf(key.userId)
     await until('the node is no longer recorded', async () => {
-      if ((await recorded()).length === 1) return true
+      if ((await recordedNodes()).length === 1) return true
       services.clock.advance(50) // In small steps, so that the node can renew its lease.
       return false
     })
@@ -176,7 +176,7 @@ describe('a node', () => {
   test('of the previous version gets all messages, over the channel of all nodes', async t => {
     const { services, key, open } = await openInProcess(t)
     const { presence, locations } = services.storage.store
-    const previous = await open({
+    const previousNode = await open({
       presence: {
         ...recordedPresence(services),
         heartbeat: node => presence.heartbeat({ ...node, relayVersion: 0 }),
@@ -184,13 +184,13 @@ describe('a node', () => {
       locations: { ...locations, enter: async () => new Map(), leave: async () => {} },
       events: withoutOwnChannel(services),
     })
-    const current = await open({})
-    const oldAgent = await connect(services, previous.url, key)
-    const agent = await connect(services, current.url, key)
-    await until('the row of the old node was read', () => current.hub.health().otherNodes === 1)
+    const currentNode = await open({})
+    const oldAgent = await connect(services, previousNode.url, key)
+    const agent = await connect(services, currentNode.url, key)
+    await until('the row of the old node was read', () => currentNode.hub.health().otherNodes === 1)
     assert.equal((await send(agent, 'all', '1')).delivered, 1)
     assert.equal((await oldAgent.next('message')).data, '1')
-    assert.equal((await current.hub.sendTo(key.userId, oldAgent.id, 'by HTTP'))?.delivered, 1)
+    assert.equal((await currentNode.hub.sendTo(key.userId, oldAgent.id, 'by HTTP'))?.delivered, 1)
   })
 })
 

@@ -12,9 +12,9 @@ const keptMessages = (origins: string) =>
     .map(origin => new KeptMessage('{"type":"message"}', origin))
 
 /** Returns the origins of the merged messages in order; null if no order is certain. */
-function join(written: string, there: string, here: string): string | null {
+function mergedOrigins(written: string, fromOld: string, fromNew: string): string | null {
   return (
-    mergeInOrder(keptMessages(written), keptMessages(there), keptMessages(here))
+    mergeInOrder(keptMessages(written), keptMessages(fromOld), keptMessages(fromNew))
       ?.map(({ origin }) => origin)
       .join(' ') ?? null
   )
@@ -22,28 +22,28 @@ function join(written: string, there: string, here: string): string | null {
 
 describe('messages that two nodes kept for one connection', () => {
   test('are merged, each once: those of the old node first, and both in their order', () => {
-    assert.equal(join('', '', ''), '')
-    assert.equal(join('a:1', 'a:2', 'b:1'), 'a:1 a:2 b:1')
-    assert.equal(join('', 'a:1 a:2', 'a:1 a:2 a:3'), 'a:1 a:2 a:3')
-    assert.equal(join('', 'a:1 a:2 b:5', 'c:1 a:2 c:2'), 'a:1 c:1 a:2 b:5 c:2')
+    assert.equal(mergedOrigins('', '', ''), '')
+    assert.equal(mergedOrigins('a:1', 'a:2', 'b:1'), 'a:1 a:2 b:1')
+    assert.equal(mergedOrigins('', 'a:1 a:2', 'a:1 a:2 a:3'), 'a:1 a:2 a:3')
+    assert.equal(mergedOrigins('', 'a:1 a:2 b:5', 'c:1 a:2 c:2'), 'a:1 c:1 a:2 b:5 c:2')
   })
 
   test('follow the old node where the orders differ, since both are right about each sender', () => {
-    assert.equal(join('', 'a:1 b:1', 'b:1 a:1'), 'a:1 b:1')
+    assert.equal(mergedOrigins('', 'a:1 b:1', 'b:1 a:1'), 'a:1 b:1')
   })
 
   test('follow all earlier ones of their node, also where the new node had them before others', () => {
-    assert.equal(join('', 'b:1 a:1', 'a:2 b:1'), 'b:1 a:1 a:2')
+    assert.equal(mergedOrigins('', 'b:1 a:1', 'a:2 b:1'), 'b:1 a:1 a:2')
   })
 
   test('keep their order when the new node kept only the first of several', () => {
-    assert.equal(join('', 'a:1 a:2 a:3', 'a:1'), 'a:1 a:2 a:3')
+    assert.equal(mergedOrigins('', 'a:1 a:2 a:3', 'a:1'), 'a:1 a:2 a:3')
   })
 
   test('have no certain order if the old node missed one, and the agent may have a later one of its sender', () => {
-    assert.equal(join('a:2', '', 'a:1'), null)
-    assert.equal(join('', 'a:2', 'a:1'), null)
-    assert.equal(join('a:10', '', 'a:9'), null)
+    assert.equal(mergedOrigins('a:2', '', 'a:1'), null)
+    assert.equal(mergedOrigins('', 'a:2', 'a:1'), null)
+    assert.equal(mergedOrigins('a:10', '', 'a:9'), null)
   })
 
   test('have no certain order if their sender has moved to another node between them', () => {

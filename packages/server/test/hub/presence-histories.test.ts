@@ -23,16 +23,16 @@ describe('what watchers receive', () => {
   })
 
   test('is checked by a checker that finds gaps, stale connections and duplicates', () => {
-    const object = (connection_id: string) => ({ connection_id, key_id: 'key' }) as never
-    const list: ServerFrame = { type: 'presence', connections: [object('a')] }
-    const joined: ServerFrame = { type: 'joined', connection: object('b') }
-    const left: ServerFrame = { type: 'left', connection_id: 'a', reason: 'closed' }
-    check([list, joined, left], ['b'], 'fine')
-    assert.throws(() => check([list, joined, left], ['b', 'c'], ''), /gap or a ghost/)
-    assert.throws(() => check([list, joined], ['b'], ''), /gap or a ghost/)
-    assert.throws(() => check([list, joined, joined], ['a', 'b'], ''), /joined twice/)
-    assert.throws(() => check([list, left, left], [], ''), /left without joining/)
-    assert.throws(() => check([joined], ['b'], ''), /before the list/)
+    const connectionObject = (connection_id: string) => ({ connection_id, key_id: 'key' }) as never
+    const list: ServerFrame = { type: 'presence', connections: [connectionObject('a')] }
+    const joinedFrame: ServerFrame = { type: 'joined', connection: connectionObject('b') }
+    const leftFrame: ServerFrame = { type: 'left', connection_id: 'a', reason: 'closed' }
+    check([list, joinedFrame, leftFrame], ['b'], 'fine')
+    assert.throws(() => check([list, joinedFrame, leftFrame], ['b', 'c'], ''), /gap or a ghost/)
+    assert.throws(() => check([list, joinedFrame], ['b'], ''), /gap or a ghost/)
+    assert.throws(() => check([list, joinedFrame, joinedFrame], ['a', 'b'], ''), /joined twice/)
+    assert.throws(() => check([list, leftFrame, leftFrame], [], ''), /left without joining/)
+    assert.throws(() => check([joinedFrame], ['b'], ''), /before the list/)
     assert.throws(() => check([list], [], ''), /gap or a ghost/)
   })
 })

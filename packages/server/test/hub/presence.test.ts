@@ -72,9 +72,9 @@ test('a node that stops during its heartbeat is not registered again', async t =
     },
   }))
   const heartbeat = presence.heartbeat()
-  const stopped = presence.deregister()
+  const deregistration = presence.deregister()
   released.resolve()
-  await Promise.all([heartbeat, stopped])
+  await Promise.all([heartbeat, deregistration])
   assert.deepEqual(await store.nodes(0), [])
 })
 

@@ -23,12 +23,12 @@ async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
       meter: services.meter,
       verifyToken: services.agentTokens.verify,
       async keyStatus(ids) {
-        const found = await services.apiKeys.findMany(ids)
+        const keyStatuses = await services.apiKeys.findMany(ids)
         const currentGate = gate
         gate = null
         currentGate?.reached()
         await currentGate?.released
-        return found
+        return keyStatuses
       },
       async endingsSince(...since) {
         const endings = await services.store.endings.since(...since)
@@ -153,19 +153,20 @@ test('a message that is sent in the moment in which a connection is resumed reac
   first.socket.terminate()
   await until('it is held', async () => hub.connectionCount === 0)
   const { reached, release } = hold()
-  const second = new Client(url, token, { headers: { 'keyway-resume': `${resume_token}.0` } })
+  const resumingClient = new Client(url, token, { headers: { 'keyway-resume': `${resume_token}.0` } })
   await reached
   release()
   // Sends one message in each microtask turn of the resumption.
-  const sent = []
+  const pendingSends = []
   for (let n = 0; n < 200; n++) {
-    sent.push(hub.sendTo(userId, connection_id, n))
+    pendingSends.push(hub.sendTo(userId, connection_id, n))
     await null
   }
-  for (const outcome of await Promise.all(sent)) assert.equal(outcome && outcome.delivered + outcome.held, 1)
-  assert.equal((await second.next('ready')).resumed, true)
+  for (const outcome of await Promise.all(pendingSends))
+    assert.equal(outcome && outcome.delivered + outcome.held, 1)
+  assert.equal((await resumingClient.next('ready')).resumed, true)
   for (let n = 0; n < 200; n++) {
-    const { seq, data } = await second.next('message')
+    const { seq, data } = await resumingClient.next('message')
     assert.deepEqual([seq, data], [n + 1, n])
   }
 })
@@ -199,7 +200,7 @@ test('an event closes the connections of what ended, and one of lost events thos
   const { user } = await services.signIn('eve@example.com')
   const suspended = await connect(services, url, key)
   const revokedKey = await makeKey(services, user.id)
-  const revoked = await connect(services, url, revokedKey)
+  const revokedAgent = await connect(services, url, revokedKey)
   const witness = await connect(services, url, await makeKey(services, user.id))
   // Sweeps find neither ending, so only events can close the connections.
   for (const subject of [userId, revokedKey.id]) uncommitted.add(subject)
@@ -208,9 +209,9 @@ test('an event closes the connections of what ended, and one of lost events thos
   await suspended.flush()
   emit({ type: 'user.changed', userId })
   assert.equal(await suspended.end(), '4403 account_suspended')
-  await revoked.flush()
+  await revokedAgent.flush()
   emit({ type: 'events.gap' })
-  assert.equal(await revoked.end(), '4410 revoked')
+  assert.equal(await revokedAgent.end(), '4410 revoked')
   await witness.flush()
 })
 

@@ -94,12 +94,12 @@ describe('the nodes that hold a receiver', () => {
     const { receivers, queries, state } = openReceivers(t)
     state.answers = 0
     receivers.promiseNotice('a', USER, KEY)
-    const announced = receivers.announce(CONNECTION)
-    assert.equal(await isSettled(announced), false)
+    const announcement = receivers.announce(CONNECTION)
+    assert.equal(await isSettled(announcement), false)
     mock.timers.tick(2999)
-    assert.equal(await isSettled(announced), false)
+    assert.equal(await isSettled(announcement), false)
     mock.timers.tick(1)
-    assert.equal(await isSettled(announced), true)
+    assert.equal(await isSettled(announcement), true)
     state.has.push(KEY)
     receivers.tick()
     await settlePromises()
@@ -115,17 +115,17 @@ describe('the nodes that hold a receiver', () => {
     const { receivers, state } = openReceivers(t)
     state.answers = 0
     receivers.promiseNotice('a', USER, KEY)
-    const announced = receivers.announce(CONNECTION)
+    const announcement = receivers.announce(CONNECTION)
     state.peers = ['b']
-    assert.equal(await isSettled(announced), true)
+    assert.equal(await isSettled(announcement), true)
   })
 
   test('do not treat an answer as confirming a promise that was made after the question', async t => {
     const { receivers, state } = openReceivers(t)
     receivers.promiseNotice('a', USER, KEY)
-    const announced = receivers.announce(CONNECTION)
+    const announcement = receivers.announce(CONNECTION)
     receivers.promiseNotice('a', USER, KEY) // the connection is gone, and the node has asked once more
-    await announced
+    await announcement
     assert.notEqual(receivers.announce(CONNECTION), undefined)
     assert.deepEqual(state.peers, ['a', 'b'])
   })

@@ -24,7 +24,7 @@ function openRelay() {
       published.push(event)
     },
   } as Events
-  const executed: RelayCommand[] = []
+  const executedCommands: RelayCommand[] = []
   const [nodeId, peer] = [newId(1), newId(1)]
   const clock = createTestClock()
   const relay = createRelay({
@@ -34,7 +34,7 @@ function openRelay() {
     log: createLog('silent'),
     nodeId,
     execute(command) {
-      executed.push(command)
+      executedCommands.push(command)
       return NO_RECEIVERS
     },
     receiveNotice: () => {},
@@ -55,7 +55,7 @@ function openRelay() {
     clock,
     nodeId,
     peer,
-    executed,
+    executed: executedCommands,
     published,
     frames,
     send,
@@ -94,8 +94,8 @@ test('ten owners with full queues leave room for the largest frame of another ow
 test('connections of one owner that move leave room for messages of others', async () => {
   const { relay, peer, frames, send, release, settled } = openRelay()
   const text = 'x'.repeat(MAX_MOVE_PART_LENGTH)
-  const state = { kind: 'released', from: newId(1), question: 1, part: 0, parts: 1, text } as const
-  for (let n = 0; n < 500; n++) relay.publish([peer], state, { owner: 'mover' })
+  const movePart = { kind: 'released', from: newId(1), question: 1, part: 0, parts: 1, text } as const
+  for (let n = 0; n < 500; n++) relay.publish([peer], movePart, { owner: 'mover' })
   for (let n = 0; n < 10; n++) send('another')
   release()
   await settled()

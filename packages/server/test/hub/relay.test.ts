@@ -8,7 +8,7 @@ import { patienceMs } from '../support/patience.ts'
 import { openServices } from '../support/services.ts'
 import { connect, makeKey, openHub } from './fixture.ts'
 
-async function openTwo(t: Parameters<typeof openServices>[1] & object) {
+async function openTwoNodes(t: Parameters<typeof openServices>[1] & object) {
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')
   const firstNode = await openHub(services, t)
@@ -19,7 +19,7 @@ async function openTwo(t: Parameters<typeof openServices>[1] & object) {
 
 describe('the relay', () => {
   test('a few owners that flood while a node is dead do not delay another owner’s messages', async t => {
-    const { services, userId, agent } = await openTwo(t)
+    const { services, userId, agent } = await openTwoNodes(t)
     const now = services.clock.now()
     const deadNode = {
       id: newId(now),
@@ -40,7 +40,7 @@ describe('the relay', () => {
   })
 
   test('a node that left a request unanswered is not awaited until it sends something', async t => {
-    const { services, userId, agent } = await openTwo(t)
+    const { services, userId, agent } = await openTwoNodes(t)
     const now = services.clock.now()
     const deadNode = {
       id: newId(now),
@@ -61,7 +61,7 @@ describe('the relay', () => {
   })
 
   test('the delivery limit applies to owners without a connection on the node, and survives a reconnection', async t => {
-    const { services, userId, firstNode, agent } = await openTwo(t)
+    const { services, userId, firstNode, agent } = await openTwoNodes(t)
     const sends = Array.from({ length: 2 * DELIVERIES_PER_SECOND + 100 }, () =>
       firstNode.hub.sendTo(userId, newId(1), 'x').then(
         () => 'sent',
@@ -79,7 +79,7 @@ describe('the relay', () => {
   })
 
   test('a relay message that does not name this process has no effect, even if validly sealed', async t => {
-    const { services, userId, agent } = await openTwo(t)
+    const { services, userId, agent } = await openTwoNodes(t)
     const command = { op: 'disconnect', userId, target: agent.id } as const
     const from = newId(1)
     const event: Event = {

@@ -29,7 +29,7 @@ describe('agents on several nodes', () => {
   })
 
   test('are checked by a checker that finds losses, duplicates and reordering', () => {
-    const sent = (n: number, more: Partial<SentMessage> = {}): SentMessage => ({
+    const sentMessage = (n: number, more: Partial<SentMessage> = {}): SentMessage => ({
       ...{ n, to: 1, at: 1000, outcome: { delivered: 1, held: 0 }, isUncertain: false },
       ...more,
     })
@@ -37,15 +37,15 @@ describe('agents on several nodes', () => {
       received: number[],
       more: { sent?: SentMessage[]; gaps?: number[]; isGentle?: boolean } = {},
     ) => {
-      const base = { gaps: [], isConnected: () => true }
+      const baseHistory = { gaps: [], isConnected: () => true }
       const sender: AgentHistory = {
-        ...base,
+        ...baseHistory,
         keyId: 'a',
         received: [],
-        sent: more.sent ?? [sent(0), sent(1)],
+        sent: more.sent ?? [sentMessage(0), sentMessage(1)],
       }
       const receiver: AgentHistory = {
-        ...base,
+        ...baseHistory,
         keyId: 'b',
         received: received.map(n => [0, n, '']),
         sent: [],
@@ -55,11 +55,14 @@ describe('agents on several nodes', () => {
     }
     check([0, 1])
     check([1], { gaps: [2000] })
-    check([0], { sent: [sent(0), sent(1, { outcome: { delivered: 0, held: 0 } })] })
+    check([0], { sent: [sentMessage(0), sentMessage(1, { outcome: { delivered: 0, held: 0 } })] })
     assert.throws(() => check([0]), /was lost/)
     assert.throws(() => check([0, 1, 1]), /got 1 of agent 0 after 1/)
     assert.throws(() => check([1, 0]), /got 0 of agent 0 after 1/)
     assert.throws(() => check([0, 1], { gaps: [2000], isGentle: true }), /told of a gap/)
-    assert.throws(() => check([0, 1], { sent: [sent(0), sent(1, { outcome: null })] }), /neither/)
+    assert.throws(
+      () => check([0, 1], { sent: [sentMessage(0), sentMessage(1, { outcome: null })] }),
+      /neither/,
+    )
   })
 })

@@ -57,12 +57,12 @@ async function openPair(t: TestContext, overrides: Partial<HubDeps> = {}) {
 }
 
 async function messages(client: Client, count: number): Promise<[seq: number | undefined, data: unknown][]> {
-  const found: [number | undefined, unknown][] = []
+  const numberedData: [number | undefined, unknown][] = []
   for (let n = 0; n < count; n++) {
     const { seq, data } = await client.next('message')
-    found.push([seq, data])
+    numberedData.push([seq, data])
   }
-  return found
+  return numberedData
 }
 
 describe('a connection that broke', () => {
@@ -93,14 +93,14 @@ describe('a connection that broke', () => {
       assert.equal(second.ready.resumed, true)
       assert.equal(second.ready.connection_id, to)
       assert.notEqual(second.ready.resume_token, first.ready.resume_token)
-      const missed = await messages(second, 4)
-      assert.deepEqual(missed.slice(0, 3), [
+      const missedMessages = await messages(second, 4)
+      assert.deepEqual(missedMessages.slice(0, 3), [
         [2, 2],
         [3, 3],
         [4, 'probe'],
       ])
       assert.deepEqual(
-        missed.map(([seq]) => seq),
+        missedMessages.map(([seq]) => seq),
         [2, 3, 4, 5],
       )
     }
@@ -111,8 +111,8 @@ describe('a connection that broke', () => {
     await cut(receiver, isListed)
     await services.storage.events.publish({ type: 'events.gap' })
     await until('it ended', async () => (await send('x')).held === 0)
-    const again = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(again.ready.resumed, false)
+    const reconnected = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(reconnected.ready.resumed, false)
   })
 
   test('is in no list, is not counted as delivered, and can be written to over the API', async t => {
@@ -137,11 +137,11 @@ describe('a connection that broke', () => {
     const { services, url, hub, userId, receiver, receiverKey, isListed, later } = await openPair(t)
     await cut(receiver, isListed)
     await later(RESUME_SECONDS * 1000 - 1)
-    const again = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(again.ready.resumed, true)
-    await cut(again, isListed)
+    const reconnected = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(reconnected.ready.resumed, true)
+    await cut(reconnected, isListed)
     await later(RESUME_SECONDS * 1000)
-    const lateClient = await connect(services, url, receiverKey, { ready: again.ready, lastSeq: 0 })
+    const lateClient = await connect(services, url, receiverKey, { ready: reconnected.ready, lastSeq: 0 })
     assert.equal(lateClient.ready.resumed, false)
     assert.notEqual(lateClient.ready.connection_id, receiver.ready.connection_id)
     assert.equal(await hub.sendTo(userId, receiver.ready.connection_id, 'x'), null)
@@ -158,8 +158,8 @@ describe('a connection that broke', () => {
       const client = await connect(services, url, key)
       client.socket.close(code)
       await client.end()
-      const sent = await hub.sendTo(userId, client.ready.connection_id, 'x')
-      assert.deepEqual(sent, isHeld ? { delivered: 0, held: 1 } : null, `${code}`)
+      const outcome = await hub.sendTo(userId, client.ready.connection_id, 'x')
+      assert.deepEqual(outcome, isHeld ? { delivered: 0, held: 1 } : null, `${code}`)
     }
   })
 
@@ -168,13 +168,13 @@ describe('a connection that broke', () => {
     const badMessage = await connect(services, url, key)
     badMessage.socket.send('no object')
     assert.equal(await badMessage.end(), '4400 bad_message')
-    const invalid = await connect(services, url, key)
-    invalid.socket.send('{}', { mask: false })
-    assert.match(await invalid.end(), /^1002/)
-    const closed = await connect(services, url, key)
-    await hub.disconnect(userId, closed.ready.connection_id)
-    assert.equal(await closed.end(), '1001 going_away')
-    for (const { ready } of [badMessage, invalid, closed]) {
+    const invalidSender = await connect(services, url, key)
+    invalidSender.socket.send('{}', { mask: false })
+    assert.match(await invalidSender.end(), /^1002/)
+    const closedAgent = await connect(services, url, key)
+    await hub.disconnect(userId, closedAgent.ready.connection_id)
+    assert.equal(await closedAgent.end(), '1001 going_away')
+    for (const { ready } of [badMessage, invalidSender, closedAgent]) {
       assert.equal(await hub.sendTo(userId, ready.connection_id, 'x'), null)
       assert.equal((await connect(services, url, key, { ready, lastSeq: 0 })).ready.resumed, false)
     }
@@ -205,29 +205,29 @@ describe('a connection that broke', () => {
     await services.users.suspend(user.id)
     await watching.end()
     await services.users.activate(user.id)
-    const asked = await connect(services, url, key, { ready: another.ready, lastSeq: 0 })
-    assert.equal(asked.ready.resumed, false)
+    const refusedResumption = await connect(services, url, key, { ready: another.ready, lastSeq: 0 })
+    assert.equal(refusedResumption.ready.resumed, false)
     assert.equal(await hub.sendTo(user.id, another.ready.connection_id, 'x'), null)
   })
 
   test('is held when its token expires or it falls silent, and ends when its key expires', async t => {
     const { services, url, key, hub, userId, later } = await open('sqlite', t)
     const expiringKey = await makeKey(services, userId, { expiresAt: services.clock.now() + 1_000_000 })
-    const expiring = await connect(services, url, expiringKey)
-    const silent = new Client(url, await tokenOf(services, key), { autoPong: false })
-    const { connection_id } = await silent.next('ready')
+    const expiringAgent = await connect(services, url, expiringKey)
+    const silentAgent = new Client(url, await tokenOf(services, key), { autoPong: false })
+    const { connection_id } = await silentAgent.next('ready')
     for (let passed = 0; passed < 900_000; passed += 30_000) {
-      await expiring.flush()
+      await expiringAgent.flush()
       await later(30_000)
       if (passed === 30_000) {
-        await silent.end()
+        await silentAgent.end()
         assert.equal((await hub.sendTo(userId, connection_id, 'x'))?.delivered, 0)
       }
     }
-    assert.equal(await expiring.end(), '4408 token_expired')
-    assert.equal((await hub.sendTo(userId, expiring.ready.connection_id, 'x'))?.delivered, 0)
+    assert.equal(await expiringAgent.end(), '4408 token_expired')
+    assert.equal((await hub.sendTo(userId, expiringAgent.ready.connection_id, 'x'))?.delivered, 0)
     await later(100_000)
-    assert.equal(await hub.sendTo(userId, expiring.ready.connection_id, 'x'), null)
+    assert.equal(await hub.sendTo(userId, expiringAgent.ready.connection_id, 'x'), null)
   })
 
   test('ends when more arrives for it than is kept, and says so by `resumed: false`', async t => {
@@ -235,13 +235,16 @@ describe('a connection that broke', () => {
     const id = receiver.ready.connection_id
     await cut(receiver, isListed)
     for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal((await hub.sendTo(userId, id, n))?.delivered, 0)
-    const full = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(full.ready.resumed, true)
-    assert.deepEqual((await messages(full, MAX_KEPT_MESSAGES)).at(-1), [256, 255])
-    await cut(full, isListed)
+    const fullyResumed = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(fullyResumed.ready.resumed, true)
+    assert.deepEqual((await messages(fullyResumed, MAX_KEPT_MESSAGES)).at(-1), [256, 255])
+    await cut(fullyResumed, isListed)
     for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal((await hub.sendTo(userId, id, n))?.delivered, 0)
     assert.equal(await hub.sendTo(userId, id, 'too much'), null)
-    const afterOverflow = await connect(services, url, receiverKey, { ready: full.ready, lastSeq: 256 })
+    const afterOverflow = await connect(services, url, receiverKey, {
+      ready: fullyResumed.ready,
+      lastSeq: 256,
+    })
     assert.equal(afterOverflow.ready.resumed, false)
   })
 
@@ -252,10 +255,10 @@ describe('a connection that broke', () => {
     const data = 'x'.repeat(60_000)
     // 17 messages have less than 1,048,576 bytes, 18 have more.
     for (let n = 0; n < 17; n++) assert.equal((await hub.sendTo(userId, id, data))?.held, 1)
-    const full = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(full.ready.resumed, true)
-    await messages(full, 17)
-    await cut(full, isListed)
+    const fullyResumed = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(fullyResumed.ready.resumed, true)
+    await messages(fullyResumed, 17)
+    await cut(fullyResumed, isListed)
     for (let n = 0; n < 17; n++) assert.equal((await hub.sendTo(userId, id, data))?.held, 1)
     assert.equal(await hub.sendTo(userId, id, data), null)
   })
@@ -266,9 +269,9 @@ describe('a connection that broke', () => {
     for (let n = 0; n <= MAX_KEPT_MESSAGES; n++) await hub.sendTo(userId, id, n)
     await messages(receiver, MAX_KEPT_MESSAGES + 1)
     await cut(receiver, isListed)
-    const again = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(again.ready.resumed, false)
-    assert.notEqual(again.ready.connection_id, id)
+    const reconnected = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(reconnected.ready.resumed, false)
+    assert.notEqual(reconnected.ready.connection_id, id)
   })
 
   test('keeps no message that its agent has certainly received', async t => {
@@ -278,8 +281,8 @@ describe('a connection that broke', () => {
     await later(25_000)
     await receiver.flush() // The hub received the pong of this connection before.
     await cut(receiver, isListed)
-    const withOldNumber = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(withOldNumber.ready.resumed, false)
+    const refusedClient = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(refusedClient.ready.resumed, false)
   })
 
   test('does not count towards the connection limit; of more held ones than that limit the oldest ends', async t => {
@@ -310,9 +313,9 @@ describe('a resume token', () => {
     for (const key of [strangersKey, otherKey]) {
       assert.equal((await connect(services, url, key, { ready, lastSeq: 0 })).ready.resumed, false)
     }
-    const forged = { ...ready, resume_token: altered(ready.resume_token!) }
+    const forgedReady = { ...ready, resume_token: altered(ready.resume_token!) }
     assert.equal(
-      (await connect(services, url, receiverKey, { ready: forged, lastSeq: 0 })).ready.resumed,
+      (await connect(services, url, receiverKey, { ready: forgedReady, lastSeq: 0 })).ready.resumed,
       false,
     )
     const resumedOnce = await connect(services, url, receiverKey, { ready, lastSeq: 0 })
@@ -324,12 +327,12 @@ describe('a resume token', () => {
   test('resumes one connection in twenty concurrent uses', async t => {
     const { services, url, receiver, receiverKey, isListed } = await openPair(t)
     await cut(receiver, isListed)
-    const all = await Promise.all(
+    const resumptions = await Promise.all(
       Array.from({ length: 20 }, () =>
         connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 }),
       ),
     )
-    assert.equal(all.filter(({ ready }) => ready.resumed).length, 1)
+    assert.equal(resumptions.filter(({ ready }) => ready.resumed).length, 1)
   })
 
   test('that is malformed, or offered twice, is refused with 400', async t => {
@@ -351,11 +354,11 @@ describe('a resume token', () => {
       }).refusal()
       assert.deepEqual([status, problem.code], [400, 'invalid_request'], text)
     }
-    const offeredTwice = new Client(url, token, {
+    const clientWithTwoOffers = new Client(url, token, {
       protocols: [HUB_PROTOCOL, `resume.${validOffer}`],
       headers: { 'keyway-resume': validOffer },
     })
-    assert.equal((await offeredTwice.refusal()).status, 400)
+    assert.equal((await clientWithTwoOffers.refusal()).status, 400)
   })
 
   test('resumes a connection that is still open: the old socket is closed with 4409 before `ready`', async t => {
@@ -374,7 +377,7 @@ describe('a resume token', () => {
   })
 })
 
-/** Reconnects until a resumption is refused; returns the close status and how many were made. */
+/** Reconnects until a resumption is refused; returns the close status and the number of resumptions before it. */
 async function resumeUntilRefused(
   services: Services,
   urls: readonly string[],
@@ -382,23 +385,23 @@ async function resumeUntilRefused(
   key: TestKey,
   lastSeq: number,
 ): Promise<{ resumed: number; closed: string; last: Resumable }> {
-  let last = receiver
+  let lastClient = receiver
   for (let resumed = 0; ; resumed++) {
-    const headers = { 'keyway-resume': `${last.ready.resume_token}.${lastSeq}` }
+    const headers = { 'keyway-resume': `${lastClient.ready.resume_token}.${lastSeq}` }
     const next = new Client(urls[resumed % urls.length]!, await tokenOf(services, key), { headers })
     await next.until(() => next.closed ?? next.received.find(({ type }) => type === 'ready'))
-    if (next.closed) return { resumed, closed: await next.end(), last }
-    last = Object.assign(next, { ready: await next.next('ready') })
-    assert.equal(last.ready.resumed, true)
+    if (next.closed) return { resumed, closed: await next.end(), last: lastClient }
+    lastClient = Object.assign(next, { ready: await next.next('ready') })
+    assert.equal(lastClient.ready.resumed, true)
   }
 }
 
 /** 100 KiB at once and 50 a second. */
-const LITTLE = { deliveryMibPerUser: 50 / 1024 }
+const LOW_DELIVERY_LIMIT = { deliveryMibPerUser: 50 / 1024 }
 
 describe('messages that are sent again', () => {
   test('count as deliveries of their owner: a resumption above the limit is closed with 4429, and possible later', async t => {
-    const { services, url, receiver, receiverKey, send, later } = await openPair(t, LITTLE)
+    const { services, url, receiver, receiverKey, send, later } = await openPair(t, LOW_DELIVERY_LIMIT)
     for (let n = 0; n < 2; n++) await send('x'.repeat(40_000))
     const { resumed, closed, last } = await resumeUntilRefused(services, [url], receiver, receiverKey, 0)
     assert.deepEqual([resumed, closed], [1, '4429 rate_limited'])
@@ -411,7 +414,10 @@ describe('messages that are sent again', () => {
   test('count fourfold where they only move between nodes, which costs more', async t => {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
-    const nodes = [await openHub(services, t, LITTLE), await openHub(services, t, LITTLE)]
+    const nodes = [
+      await openHub(services, t, LOW_DELIVERY_LIMIT),
+      await openHub(services, t, LOW_DELIVERY_LIMIT),
+    ]
     const [key, sender] = [await makeKey(services, user.id), await makeKey(services, user.id)]
     const receiver = await connect(services, nodes[0]!.url, key)
     const from = await connect(services, nodes[0]!.url, sender)
@@ -479,10 +485,12 @@ describe('on two nodes, a connection', () => {
     }
     const [from, to] = [await openHub(services, t, { events }), await openHub(services, t)]
     const startResuming = async (key: TestKey, { ready }: Resumable, times: number) => {
-      const asked = Array.from({ length: times }, () => connect(services, to.url, key, { ready, lastSeq: 0 }))
+      const attempts = Array.from({ length: times }, () =>
+        connect(services, to.url, key, { ready, lastSeq: 0 }),
+      )
       await until('all ask', () => to.hub.connectionCount === times)
       await isAsked
-      return asked
+      return attempts
     }
     const later = async (ms: number) => {
       services.clock.advance(ms)
@@ -495,10 +503,10 @@ describe('on two nodes, a connection', () => {
   test('that five agents ask for at once ends with its key like any other', async t => {
     const { services, user, from, to, giveUp, startResuming, later } = await openSlow(t)
     const key = await makeKey(services, user.id, { expiresAt: services.clock.now() + 50_000 })
-    const asking = await startResuming(key, await connect(services, from.url, key), 5)
+    const attempts = await startResuming(key, await connect(services, from.url, key), 5)
     giveUp()
-    const asked = await Promise.all(asking)
-    const [resumed, ...others] = asked.filter(({ ready }) => ready.resumed)
+    const clients = await Promise.all(attempts)
+    const [resumed, ...others] = clients.filter(({ ready }) => ready.resumed)
     assert.equal(others.length, 0)
     await later(50_000)
     assert.equal(await resumed!.end(), '4408 token_expired')
@@ -517,10 +525,10 @@ describe('on two nodes, a connection', () => {
       await services.apiKeys.findMany([key.id])
     }
     giveUp()
-    const resumed = await asking!
-    assert.equal(resumed.ready.resumed, true)
+    const resumedClient = await asking!
+    assert.equal(resumedClient.ready.resumed, true)
     await later(50_000)
-    assert.equal(await resumed.end(), '4408 token_expired')
+    assert.equal(await resumedClient.end(), '4408 token_expired')
   })
 
   test('that is still open is closed with 4409 on the old one', async t => {
@@ -570,7 +578,7 @@ describe('on two nodes, a connection', () => {
 
   test('is taken over with at most 200 others at a time; the rest is requested when it is offered again', async t => {
     const services = await openServices('sqlite', t)
-    const published: RelayMessage[] = []
+    const publishedMessages: RelayMessage[] = []
     const listeners: ((event: Event) => void)[] = []
     const events: HubDeps['events'] = {
       subscribe: listener => {
@@ -578,7 +586,7 @@ describe('on two nodes, a connection', () => {
         return () => {}
       },
       publish: async event => {
-        if (event.type === 'hub.relay') published.push(event.message)
+        if (event.type === 'hub.relay') publishedMessages.push(event.message)
       },
     }
     const { nodeId } = await openHub(services, t, { events })
@@ -595,16 +603,17 @@ describe('on two nodes, a connection', () => {
       for (let start = 0; start < connections.length; start += MAX_ADOPTED)
         deliverMessage({ kind: 'adopt', from, connections: connections.slice(start, start + MAX_ADOPTED) })
     }
-    const requested = () => published.flatMap(message => (message.kind === 'release' ? message : []))
+    const requestedMoves = () =>
+      publishedMessages.flatMap(message => (message.kind === 'release' ? message : []))
     offer()
-    await until('they are requested', () => requested().length === MAX_ADOPTING)
+    await until('they are requested', () => requestedMoves().length === MAX_ADOPTING)
     offer()
-    for (const { question } of requested().slice(0, 60))
+    for (const { question } of requestedMoves().slice(0, 60))
       deliverMessage({ kind: 'released', from, question, part: 0, parts: 0, text: '' })
     await setImmediate()
     offer()
-    await until('the others too', () => requested().length === MAX_ADOPTING + 60)
-    assert.equal(new Set(requested().map(({ question }) => question)).size, MAX_ADOPTING + 60)
+    await until('the others too', () => requestedMoves().length === MAX_ADOPTING + 60)
+    assert.equal(new Set(requestedMoves().map(({ question }) => question)).size, MAX_ADOPTING + 60)
   })
 
   test('is lost when its node crashes: `resumed: false`', async t => {
@@ -634,13 +643,13 @@ describe('numbered sends', () => {
       send(seq)
       return sender.until(() => sender.received.shift())
     }
-    const sent = (seq: number) => ({ type: 'sent', id: `n${seq}`, delivered: 1, held: 0 })
-    assert.deepEqual(await answer(1), sent(1))
-    assert.deepEqual(await answer(1), sent(1))
+    const expectedAcknowledgement = (seq: number) => ({ type: 'sent', id: `n${seq}`, delivered: 1, held: 0 })
+    assert.deepEqual(await answer(1), expectedAcknowledgement(1))
+    assert.deepEqual(await answer(1), expectedAcknowledgement(1))
     const gap = await answer(3)
     assert.deepEqual([gap.type, gap.type === 'error' && gap.code], ['error', 'out_of_order'])
-    assert.deepEqual(await answer(2), sent(2))
-    assert.deepEqual(await answer(3), sent(3))
+    assert.deepEqual(await answer(2), expectedAcknowledgement(2))
+    assert.deepEqual(await answer(3), expectedAcknowledgement(3))
     sender.send({ type: 'send', id: 'free', to, data: 'without a number' })
     await sender.next('sent')
     await receiver.flush()

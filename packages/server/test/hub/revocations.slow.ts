@@ -38,12 +38,12 @@ test('revoking a key closes its connections with 4410 in under 100 ms (p99 of 20
 
   const msAfterRequest: number[] = []
   const msAfterAnswer: number[] = []
-  const outstanding: string[] = []
+  const revokedTokens: string[] = []
   for (let round = 0; round < ROUNDS; round++) {
     const { id, key } = await journey.createKey(access_token, `doomed ${round}`)
     const tokens = await Promise.all(Array.from({ length: TOKENS_EACH }, () => journey.exchange(key)))
     const sockets = await Promise.all(tokens.map(token => journey.connect(token)))
-    outstanding.push(...tokens)
+    revokedTokens.push(...tokens)
     const requestedAt = performance.now()
     const closed = Promise.all(sockets.map(endOf))
     await journey.revoke(access_token, id)
@@ -58,13 +58,13 @@ test('revoking a key closes its connections with 4410 in under 100 ms (p99 of 20
   report('from the request to 4410', msAfterRequest)
   report('from the answer to 4410', msAfterAnswer)
 
-  assert.deepEqual(await closesOf(outstanding), ['4410 revoked'])
+  assert.deepEqual(await closesOf(revokedTokens), ['4410 revoked'])
   assert.ok(bystanders.every(({ readyState }) => readyState === WebSocket.OPEN))
   for (const socket of bystanders) socket.terminate()
   await server.end('SIGTERM')
   server = await serve(settings)
-  assert.deepEqual(await closesOf(outstanding), ['4410 revoked'])
-  t.diagnostic(`${outstanding.length} outstanding tokens were refused, before and after a restart`)
+  assert.deepEqual(await closesOf(revokedTokens), ['4410 revoked'])
+  t.diagnostic(`${revokedTokens.length} outstanding tokens were refused, before and after a restart`)
   assert.ok(quantile(msAfterRequest, 0.99) < 100)
 
   function report(what: string, figures: number[]): void {
@@ -74,10 +74,10 @@ test('revoking a key closes its connections with 4410 in under 100 ms (p99 of 20
 
   /** The distinct close codes and reasons of connections with these tokens. */
   async function closesOf(tokens: readonly string[]): Promise<string[]> {
-    const ends = new Set<string>()
+    const closeStatuses = new Set<string>()
     for (const token of tokens)
-      ends.add(await new Client(`${server.url.replace('http', 'ws')}/hub`, token).end())
-    return [...ends]
+      closeStatuses.add(await new Client(`${server.url.replace('http', 'ws')}/hub`, token).end())
+    return [...closeStatuses]
   }
 })
 

@@ -48,15 +48,15 @@ test('replacing nodes one after the other disconnects no agent, loses no message
   await Promise.all(agents.map(agent => new Promise(resolve => agent.once('ready', resolve))))
   const sender = agents[0]!
 
-  let sent = 0
+  let sentCount = 0
   let isReplacing = true
   const sendingLoop = (async () => {
-    const sending: Promise<unknown>[] = []
-    for (; isReplacing; sent++) {
-      sending.push(sender.send('all', sent))
+    const pendingSends: Promise<unknown>[] = []
+    for (; isReplacing; sentCount++) {
+      pendingSends.push(sender.send('all', sentCount))
       await wait(50)
     }
-    await Promise.all(sending)
+    await Promise.all(pendingSends)
   })()
   for (const old of [...nodes]) {
     nodes.splice(nodes.indexOf(old), 1, await startNode(t, settings, links))
@@ -67,10 +67,10 @@ test('replacing nodes one after the other disconnects no agent, loses no message
 
   assert.deepEqual(disconnects, [])
   assert.deepEqual(gaps, [])
-  const all = Array.from({ length: sent }, (_, n) => n)
+  const expectedNumbers = Array.from({ length: sentCount }, (_, n) => n)
   for (const messages of received.slice(1)) {
-    await until('all messages have arrived', () => messages.length >= sent)
-    assert.deepEqual(messages, all)
+    await until('all messages have arrived', () => messages.length >= sentCount)
+    assert.deepEqual(messages, expectedNumbers)
   }
-  t.diagnostic(`${AGENTS} agents, ${sent} messages to each, two nodes replaced, no agent disconnected`)
+  t.diagnostic(`${AGENTS} agents, ${sentCount} messages to each, two nodes replaced, no agent disconnected`)
 })

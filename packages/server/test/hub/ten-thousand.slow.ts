@@ -9,7 +9,7 @@ const AGENTS = 10_000
 const SPARE_AGENTS = 20
 const USERS = 100
 /** Concurrent handshakes: a real fleet spreads its reconnects over seconds, too. */
-const AT_ONCE = 100
+const CONCURRENT_HANDSHAKES = 100
 const TOKEN_LIFETIME_MS = 900_000
 /** Remaining lifetime of the first tokens when the renewal begins. */
 const REMAINING_MS = 300_000
@@ -32,8 +32,12 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
 
   const startedAt = performance.now()
   const lines: Connection[] = []
-  for (let at = 0; at < firstTokens.length; at += AT_ONCE) {
-    lines.push(...(await Promise.all(firstTokens.slice(at, at + AT_ONCE).map(token => open(hub.url, token)))))
+  for (let at = 0; at < firstTokens.length; at += CONCURRENT_HANDSHAKES) {
+    lines.push(
+      ...(await Promise.all(
+        firstTokens.slice(at, at + CONCURRENT_HANDSHAKES).map(token => open(hub.url, token)),
+      )),
+    )
   }
   const connectMs = performance.now() - startedAt
   const measuredFull = await hub.measure()

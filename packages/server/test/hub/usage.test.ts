@@ -35,9 +35,9 @@ describe('usage of the hub', () => {
     await later(999)
     await later(3 * SECOND + 1)
     await services.meter.flush()
-    const hours = await services.usage.ofKey(key.userId, key.id, { bucket: 'hour' })
+    const hourlyBuckets = await services.usage.ofKey(key.userId, key.id, { bucket: 'hour' })
     assert.deepEqual(
-      hours.slice(-2).map(({ connections, connectedMs }) => [connections, connectedMs]),
+      hourlyBuckets.slice(-2).map(({ connections, connectedMs }) => [connections, connectedMs]),
       [
         [1, SECOND],
         [0, 3 * SECOND],

@@ -55,9 +55,9 @@ describe('watch', () => {
     assert.equal(await reasonAfter(c, () => hub.disconnect(userId, c.id)), 'going_away')
     await watcher.next('joined') // of d, which is revoked with the first
     await services.apiKeys.revoke(userId, namedKey.id, caller())
-    const revoked = [await watcher.next('left'), await watcher.next('left')]
-    assert.deepEqual(revoked.map(each => each.connection_id).sort(), [d.id, namedAgent.id].sort())
-    assert.deepEqual(new Set(revoked.map(each => each.reason)), new Set(['revoked']))
+    const leftFrames = [await watcher.next('left'), await watcher.next('left')]
+    assert.deepEqual(leftFrames.map(each => each.connection_id).sort(), [d.id, namedAgent.id].sort())
+    assert.deepEqual(new Set(leftFrames.map(each => each.reason)), new Set(['revoked']))
 
     watcher.send({ type: 'unwatch' })
     await watcher.flush()
@@ -72,20 +72,20 @@ describe('watch', () => {
     const watcher = new Client(url, token)
     const { connection_id, resume_token } = await watcher.next('ready')
     await watch(watcher)
-    const resumed = new Client(url, token, { headers: { 'keyway-resume': `${resume_token}.0` } })
-    const ready = await resumed.next('ready')
+    const resumedClient = new Client(url, token, { headers: { 'keyway-resume': `${resume_token}.0` } })
+    const ready = await resumedClient.next('ready')
     assert.deepEqual([ready.resumed, ready.connection_id], [true, connection_id])
     assert.equal(await watcher.end(), '4409 resumed_elsewhere')
 
-    const silent = await connect(services, url, key)
-    await resumed.flush()
-    assert.deepEqual(resumed.received, [])
-    const { connections } = await watch(resumed)
-    assert.deepEqual(idsOf(connections), [connection_id, silent.id].sort())
+    const silentAgent = await connect(services, url, key)
+    await resumedClient.flush()
+    assert.deepEqual(resumedClient.received, [])
+    const { connections } = await watch(resumedClient)
+    assert.deepEqual(idsOf(connections), [connection_id, silentAgent.id].sort())
     const eve = await connect(services, url, key)
-    assert.equal((await resumed.next('joined')).connection.connection_id, eve.id)
-    await resumed.flush()
-    assert.deepEqual(resumed.received, [])
+    assert.equal((await resumedClient.next('joined')).connection.connection_id, eve.id)
+    await resumedClient.flush()
+    assert.deepEqual(resumedClient.received, [])
   })
 
   test('a connection that moves to another key by a renewal joins again, and one that renews its token does not', async t => {
@@ -115,8 +115,8 @@ describe('watch', () => {
 
     const watcher = await connect(services, url, readerKey)
     await watch(watcher)
-    const joining = await connect(services, url, readerKey)
-    assert.equal((await watcher.next('joined')).connection.connection_id, joining.id)
+    const joiningAgent = await connect(services, url, readerKey)
+    assert.equal((await watcher.next('joined')).connection.connection_id, joiningAgent.id)
     watcher.send({ type: 'token', token: await tokenOf(services, senderKey) })
     await watcher.next('token_accepted')
     await connect(services, url, readerKey)
@@ -175,11 +175,11 @@ describe('watch', () => {
     for (const count of [0, 1, 500, 3000]) {
       const frames = [...presenceFrames(Array.from({ length: count }, (_, n) => connection(n)))]
       assert.ok(frames.every(frame => Buffer.byteLength(frame) <= 65_536))
-      const parsed = frames.map(frame => JSON.parse(frame))
-      assert.equal(new Set(parsed.flatMap(({ connections }) => idsOf(connections))).size, count)
+      const parsedFrames = frames.map(frame => JSON.parse(frame))
+      assert.equal(new Set(parsedFrames.flatMap(({ connections }) => idsOf(connections))).size, count)
       assert.deepEqual(
-        parsed.map(({ more }) => more),
-        parsed.map((_, index) => (index < parsed.length - 1 ? true : undefined)),
+        parsedFrames.map(({ more }) => more),
+        parsedFrames.map((_, index) => (index < parsedFrames.length - 1 ? true : undefined)),
       )
     }
   })
@@ -198,11 +198,11 @@ describe('watch over several nodes', () => {
     earlierAgent.socket.close(1000)
     assert.equal((await watcher.next('left')).reason, 'closed')
 
-    const dying = dyingEvents(services)
-    const laterNode = await openHub(services, t, { events: dying.events, presence: dying.presence })
+    const dyingNode = dyingEvents(services)
+    const laterNode = await openHub(services, t, { events: dyingNode.events, presence: dyingNode.presence })
     const lastAgent = await connect(services, laterNode.url, key)
     assert.equal((await watcher.next('joined')).connection.connection_id, lastAgent.id)
-    dying.die()
+    dyingNode.die()
     services.clock.advance(10_001)
     await until('the lease ended', async () => {
       await services.storage.store.presence.heartbeat({
@@ -224,52 +224,56 @@ describe('watch over several nodes', () => {
     const { user } = await services.signIn('ada@example.com')
     const key = await makeKey(services, user.id)
     const { events } = services.storage
-    const sent: RelayNotice[] = []
+    const sentNotices: RelayNotice[] = []
     const publish: HubDeps['events']['publish'] = (event, to) => {
-      if (event.type === 'hub.relay' && event.message.kind === 'notice') sent.push(event.message.notice)
+      if (event.type === 'hub.relay' && event.message.kind === 'notice')
+        sentNotices.push(event.message.notice)
       return events.publish(event, to)
     }
-    const here = await openHub(services, t, { events: { ...events, publish } })
-    const there = await openHub(services, t, { events: { ...events, publish } })
-    const lists = () => sent.filter(notice => notice.op === 'presence' && notice.after === null).length
-    const other = await connect(services, there.url, key)
+    const watcherHub = await openHub(services, t, { events: { ...events, publish } })
+    const remoteHub = await openHub(services, t, { events: { ...events, publish } })
+    const countLists = () =>
+      sentNotices.filter(notice => notice.op === 'presence' && notice.after === null).length
+    const remoteAgent = await connect(services, remoteHub.url, key)
     for (let n = 0; n < 4; n++) {
-      const watcher = await connect(services, here.url, key)
+      const watcher = await connect(services, watcherHub.url, key)
       for (let times = 0; times < 5; times++) {
-        assert.ok(idsOf((await watch(watcher)).connections).includes(other.id))
+        assert.ok(idsOf((await watch(watcher)).connections).includes(remoteAgent.id))
         watcher.send({ type: 'unwatch' })
       }
       await watcher.flush()
     }
-    assert.equal(lists(), 1)
+    assert.equal(countLists(), 1)
 
     services.clock.advance(LINGER_MS)
-    here.hub.tick()
-    await until('the other node reports no more', () => sent.some(({ op }) => op === 'unwatch'))
-    assert.ok(idsOf((await watch(await connect(services, here.url, key))).connections).includes(other.id))
-    assert.equal(lists(), 2)
+    watcherHub.hub.tick()
+    await until('the other node reports no more', () => sentNotices.some(({ op }) => op === 'unwatch'))
+    assert.ok(
+      idsOf((await watch(await connect(services, watcherHub.url, key))).connections).includes(remoteAgent.id),
+    )
+    assert.equal(countLists(), 2)
   })
 
   test('a lost notice is found by the next comparison', async t => {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
     const key = await makeKey(services, user.id)
-    const lossy = lossyEvents(services)
+    const lossyCarrier = lossyEvents(services)
     const firstNode = await openHub(services, t)
-    const secondNode = await openHub(services, t, { events: lossy.events })
+    const secondNode = await openHub(services, t, { events: lossyCarrier.events })
     const watcher = await connect(services, firstNode.url, key)
     await watch(watcher)
-    const staying = await connect(services, secondNode.url, key)
+    const listedAgent = await connect(services, secondNode.url, key)
     await watcher.next('joined')
-    lossy.lose = event => event.message.kind === 'notice'
+    lossyCarrier.lose = event => event.message.kind === 'notice'
     const missedAgent = await connect(services, secondNode.url, key)
-    staying.socket.close()
-    await until('both notices were lost', () => lossy.lost >= 1)
-    lossy.lose = () => false
+    listedAgent.socket.close()
+    await until('both notices were lost', () => lossyCarrier.lost >= 1)
+    lossyCarrier.lose = () => false
     services.clock.advance(5_000)
     firstNode.hub.tick()
     assert.equal((await watcher.next('joined')).connection.connection_id, missedAgent.id)
-    assert.equal((await watcher.next('left')).connection_id, staying.id)
+    assert.equal((await watcher.next('left')).connection_id, listedAgent.id)
   })
 })
 
@@ -301,17 +305,17 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
     const { services, key } = firstHub
     const storage = await createStorage(services.opened.config, services.log)
     t.after(() => storage.close())
-    const mute: HubDeps['events'] = {
+    const muteEvents: HubDeps['events'] = {
       subscribe: () => () => {},
       publish: async () => {},
     }
-    const secondHub = await openHub(services, t, { events: mute }, storage)
-    const recorded = (id: string) =>
+    const secondHub = await openHub(services, t, { events: muteEvents }, storage)
+    const untilRecorded = (id: string) =>
       until('it is recorded', async () =>
         (await firstHub.hub.connections(firstHub.userId)).some(row => row.connectionId === id),
       )
     const secondNodeAgent = await connect(services, secondHub.url, key)
-    await recorded(secondNodeAgent.id)
+    await untilRecorded(secondNodeAgent.id)
     await until('the node is listed', () => firstHub.hub.health().otherNodes === 1)
     const watcher = await connect(services, firstHub.url, key)
     watcher.send({ type: 'watch' })
@@ -322,11 +326,11 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
       idsOf((await watcher.next('presence')).connections),
       [secondNodeAgent.id, watcher.id].sort(),
     )
-    const next = await connect(services, secondHub.url, key)
+    const nextAgent = await connect(services, secondHub.url, key)
     secondNodeAgent.socket.close()
-    await recorded(next.id)
+    await untilRecorded(nextAgent.id)
     await firstHub.later(4000)
-    assert.equal((await watcher.next('joined')).connection.connection_id, next.id)
+    assert.equal((await watcher.next('joined')).connection.connection_id, nextAgent.id)
     assert.equal((await watcher.next('left')).connection_id, secondNodeAgent.id)
   })
 })
@@ -335,21 +339,21 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
 function dyingEvents(services: Services) {
   const { publish, subscribe } = services.storage.events
   const presence = recordedPresence(services)
-  let dead = false
+  let isDead = false
   return {
     die() {
-      dead = true
+      isDead = true
     },
     events: {
-      publish: async (event: Event) => (dead ? undefined : publish(event)),
-      subscribe: (listener: (event: Event) => void) => subscribe(event => dead || listener(event)),
+      publish: async (event: Event) => (isDead ? undefined : publish(event)),
+      subscribe: (listener: (event: Event) => void) => subscribe(event => isDead || listener(event)),
     },
     presence: {
       ...presence,
       heartbeat: async (node: Parameters<typeof presence.heartbeat>[0]) =>
-        dead ? undefined : presence.heartbeat(node),
+        isDead ? undefined : presence.heartbeat(node),
       record: async (...changes: Parameters<typeof presence.record>) =>
-        dead ? undefined : presence.record(...changes),
+        isDead ? undefined : presence.record(...changes),
     },
   }
 }
@@ -357,16 +361,16 @@ function dyingEvents(services: Services) {
 /** Events of a node, some of which do not arrive. */
 function lossyEvents(services: Services) {
   const { publish, subscribe } = services.storage.events
-  const lossy = {
+  const lossyCarrier = {
     lost: 0,
     lose: (_event: Extract<Event, { type: 'hub.relay' }>): boolean => false,
     events: {
       subscribe,
       async publish(event: Event) {
-        if (event.type === 'hub.relay' && lossy.lose(event)) lossy.lost++
+        if (event.type === 'hub.relay' && lossyCarrier.lose(event)) lossyCarrier.lost++
         else await publish(event)
       },
     },
   }
-  return lossy
+  return lossyCarrier
 }

@@ -13,15 +13,15 @@ test('the dashboard, the alerts and the documented metrics match those of /metri
   await fetch(`${url}/nowhere`)
   await fetch(`${url}/v1/me`)
   const text = await (await fetch(`${url}/metrics`)).text()
-  const served = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!))
+  const servedMetrics = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!))
   const withoutSuffix = (name: string) => name.replace(/_(bucket|count|sum)$/, '')
   for (const file of ['grafana-dashboard.json', 'alerts.yaml']) {
-    const named = new Set([...readDocument(file).matchAll(METRIC_NAME)].map(([name]) => name))
-    assert.ok(named.size >= 8, file)
-    for (const name of named)
-      assert.ok(served.has(name) || served.has(withoutSuffix(name)), `${file}: ${name}`)
+    const namesInDocument = new Set([...readDocument(file).matchAll(METRIC_NAME)].map(([name]) => name))
+    assert.ok(namesInDocument.size >= 8, file)
+    for (const name of namesInDocument)
+      assert.ok(servedMetrics.has(name) || servedMetrics.has(withoutSuffix(name)), `${file}: ${name}`)
   }
-  const ownMetrics = [...served].filter(name => name.startsWith('keyway_') && name !== 'keyway_info')
+  const ownMetrics = [...servedMetrics].filter(name => name.startsWith('keyway_') && name !== 'keyway_info')
   for (const name of ownMetrics) assert.ok(readDocument('operations.md').includes(`\`${name}\``), name)
 })
 

@@ -13,9 +13,11 @@ test('every setting in a deployment exists', () => {
   assert.ok(files.length >= 3)
   for (const file of files) {
     const text = readFileSync(join(ROOT, file), 'utf8')
-    const named = [...text.matchAll(/^\s*(?:- )?#?\s*(KEYWAY_[A-Z_]+)[:=]/gm)].map(([, name]) => name!)
-    const unknown = named.filter(name => !knownSettings.has(name) && name !== 'KEYWAY_DOMAIN')
-    assert.deepEqual(unknown, [], file)
+    const namedSettings = [...text.matchAll(/^\s*(?:- )?#?\s*(KEYWAY_[A-Z_]+)[:=]/gm)].map(
+      ([, name]) => name!,
+    )
+    const unknownSettings = namedSettings.filter(name => !knownSettings.has(name) && name !== 'KEYWAY_DOMAIN')
+    assert.deepEqual(unknownSettings, [], file)
   }
 })
 

@@ -64,17 +64,17 @@ test('doctor reports all checks and no problem on a healthy service', async t =>
 
 test('doctor reports a public URL that does not answer or is another service', async t => {
   const unusedUrl = `http://localhost:${await freePort()}`
-  const unreachable = await examine(t, withConfig({ publicUrl: unusedUrl }))
-  assert.equal(unreachable.status, 1)
+  const unreachableUrlReport = await examine(t, withConfig({ publicUrl: unusedUrl }))
+  assert.equal(unreachableUrlReport.status, 1)
   assert.deepEqual(
-    unreachable.wrong.map(({ check }) => check),
+    unreachableUrlReport.wrong.map(({ check }) => check),
     ['public URL'],
   )
-  assert.match(unreachable.wrong[0]!.detail, /ECONNREFUSED.*service runs/)
+  assert.match(unreachableUrlReport.wrong[0]!.detail, /ECONNREFUSED.*service runs/)
 
   const otherService = await startKeyway(t)
-  const ofOtherService = await examine(t, withConfig({ publicUrl: otherService.url }))
-  assert.match(ofOtherService.wrong[0]!.detail, /another service/)
+  const otherServiceReport = await examine(t, withConfig({ publicUrl: otherService.url }))
+  assert.match(otherServiceReport.wrong[0]!.detail, /another service/)
 
   const otherServer = createServer((_, response) => response.end('<h1>Welcome to nginx</h1>')).listen(0)
   t.after(() => otherServer.close())
@@ -100,9 +100,9 @@ test('doctor reports an unlisted proxy, by the settings and by requests', async 
 })
 
 test('doctor reports a remote database without TLS, which is no failure in a container network', async t => {
-  const unencrypted = await examine(t, withDatabase('postgres://me:pw@db.example.com/keyway'))
-  assert.match(unencrypted.wrong[0]!.detail, /KEYWAY_DATABASE_URL.*TLS/)
-  assert.equal(unencrypted.status, 1)
+  const unencryptedReport = await examine(t, withDatabase('postgres://me:pw@db.example.com/keyway'))
+  assert.match(unencryptedReport.wrong[0]!.detail, /KEYWAY_DATABASE_URL.*TLS/)
+  assert.equal(unencryptedReport.status, 1)
   const inContainerNetwork = await examine(t, withDatabase('postgres://me:pw@postgres/keyway'))
   assert.deepEqual(inContainerNetwork.wrong, [])
   assert.match(inContainerNetwork.text, /^ok {4}settings: KEYWAY_DATABASE_URL.*TLS/m)
@@ -112,8 +112,8 @@ test('doctor reports a remote database without TLS, which is no failure in a con
 test('doctor reports a data directory that others can read, and differing clocks', async t => {
   const { services } = await startKeyway(t)
   chmodSync(services.config.dataDir, 0o755)
-  const readable = await runCommand(services, 'doctor')
-  assert.match(readable.text, /LOOK {2}data directory: .*chmod -R go=/)
+  const readableFolderReport = await runCommand(services, 'doctor')
+  assert.match(readableFolderReport.text, /LOOK {2}data directory: .*chmod -R go=/)
   chmodSync(services.config.dataDir, 0o700)
   const clock = {
     now: () => services.clock.now(),
@@ -121,25 +121,25 @@ test('doctor reports a data directory that others can read, and differing clocks
     remainingOffset: 0,
     skew: -90_000,
   }
-  const withSkew = await runCommand({ ...services, clock }, 'doctor')
-  assert.match(withSkew.text, /LOOK {2}clock: .*90000 ms/)
+  const skewReport = await runCommand({ ...services, clock }, 'doctor')
+  assert.match(skewReport.text, /LOOK {2}clock: .*90000 ms/)
 })
 
 test('doctor counts values sealed with an older or an unknown secret, and says what to do', async t => {
   const { services, url } = await startKeyway(t)
   await createJourney(url).sendLink('ada@example.com')
   const newSecret = Buffer.alloc(32, 1)
-  const newAndOld = createSecrets([newSecret, ...services.config.secrets])
-  const sealedWithOlder = await runCommand({ ...services, secrets: newAndOld }, 'doctor')
-  assert.match(sealedWithOlder.text, /LOOK {2}secrets: \d+ stored values .*keys reseal/)
-  const sealedWithUnknown = await runCommand({ ...services, secrets: createSecrets([newSecret]) }, 'doctor')
+  const newAndOldSecrets = createSecrets([newSecret, ...services.config.secrets])
+  const olderSecretReport = await runCommand({ ...services, secrets: newAndOldSecrets }, 'doctor')
+  assert.match(olderSecretReport.text, /LOOK {2}secrets: \d+ stored values .*keys reseal/)
+  const unknownSecretReport = await runCommand({ ...services, secrets: createSecrets([newSecret]) }, 'doctor')
   assert.match(
-    sealedWithUnknown.text,
+    unknownSecretReport.text,
     /LOOK {2}secrets: \d+ stored values were encrypted with a secret that KEYWAY_SECRET does not list/,
   )
-  const oldAndNew = createSecrets([...services.config.secrets, newSecret])
-  const withSpare = await runCommand({ ...services, secrets: oldAndNew }, 'doctor')
-  assert.match(withSpare.text, /ok {4}secrets: .*can be removed/)
+  const oldAndNewSecrets = createSecrets([...services.config.secrets, newSecret])
+  const spareSecretReport = await runCommand({ ...services, secrets: oldAndNewSecrets }, 'doctor')
+  assert.match(spareSecretReport.text, /ok {4}secrets: .*can be removed/)
 })
 
 test('doctor reports a refused mail login and a stuck mail queue, without the password', async t => {
@@ -210,9 +210,9 @@ test('doctor names a webhook that was disabled after failures, or for which even
   assert.equal((await check()).ok, true, 'somebody did that on purpose')
   const { store } = services.storage
   await store.webhooks.update(webhook.id, { disabledBy: 'failures' })
-  const disabled = await check()
-  assert.equal(disabled.ok, false)
-  assert.match(disabled.detail, /^127\.0\.0\.1:1 \(.*\) accepted nothing.*\/admin\/webhooks/)
+  const disabledFinding = await check()
+  assert.equal(disabledFinding.ok, false)
+  assert.match(disabledFinding.detail, /^127\.0\.0\.1:1 \(.*\) accepted nothing.*\/admin\/webhooks/)
 
   const at = services.clock.now() - 61 * 60_000
   await webhooks.change(webhook.id, { enabled: true }, BY_COMMAND_LINE)

@@ -29,7 +29,7 @@ async function open(engine: EngineName, t: TestContext) {
   return { ...opened, store, run: createHousekeeping(opened).run }
 }
 
-function aWrongCode(at: Instant): WrongCode {
+function newWrongCode(at: Instant): WrongCode {
   return { id: newId(at), linkId: newId(at), at, mailbox: 'm', isReturning: false, networks: [] }
 }
 
@@ -67,7 +67,7 @@ forEachEngine(engine => {
     await insertAtBoundary(HOUR, at =>
       store.endings.insert([{ id: newId(at), kind: 'session', subjectId: newId(at), userId: user.id, at }]),
     )
-    await insertAtBoundary(DAY, at => store.wrongCodes.insert(aWrongCode(at)))
+    await insertAtBoundary(DAY, at => store.wrongCodes.insert(newWrongCode(at)))
     await insertAtBoundary(HOUR, at => store.deviceAuthorizations.insert(anAuthorization({ expiresAt: at })))
     for (const at of [firstPruned(DAY), lastKept(DAY)]) {
       await storage.transaction(async tx => {
@@ -137,9 +137,10 @@ forEachEngine(engine => {
       for (let key = 0; key < n; key++) await store.apiKeys.insert(aKey(id))
       await store.users.erase(id, NOW - n)
     }
-    const removed = []
-    for (let round = 0; round < 4; round++) removed.push(await store.apiKeys.pruneOfDeletedOwners(NOW - 1, 2))
-    assert.deepEqual(removed, [2, 2, 1, 0])
+    const removedCounts = []
+    for (let round = 0; round < 4; round++)
+      removedCounts.push(await store.apiKeys.pruneOfDeletedOwners(NOW - 1, 2))
+    assert.deepEqual(removedCounts, [2, 2, 1, 0])
     assert.equal(await store.apiKeys.pruneOfDeletedOwners(NOW, 2), 1, 'the last account’s own')
   })
 
@@ -152,11 +153,11 @@ forEachEngine(engine => {
       services.caller(),
     )
     const { store, clock } = services
-    const queued = (await services.store.outbox.depth(clock.now())).queued
+    const queuedCount = (await services.store.outbox.depth(clock.now())).queued
     const { run } = createHousekeeping(services)
     clock.advance(60 * DAY)
     await run()
-    assert.equal((await store.outbox.depth(clock.now())).queued, queued)
+    assert.equal((await store.outbox.depth(clock.now())).queued, queuedCount)
     assert.ok(await store.sessions.find(session.id), 'a session that has not ended')
     assert.equal((await services.apiKeys.get(user.id, apiKey.id)).id, apiKey.id)
     clock.advance(700 * DAY)
@@ -177,10 +178,10 @@ forEachEngine(engine => {
 
   test('rows of dead nodes and their connections are pruned after a minute, and suppressions at their end', async t => {
     const { store, run } = await open(engine, t)
-    const silence = 6 * NODE_TIMEOUT_MS
+    const silenceMs = 6 * NODE_TIMEOUT_MS
     for (const [id, seenAt] of [
-      ['alive', NOW - silence],
-      ['dead', NOW - silence - 1],
+      ['alive', NOW - silenceMs],
+      ['dead', NOW - silenceMs - 1],
     ] as const) {
       await store.presence.heartbeat({
         id,
@@ -196,8 +197,8 @@ forEachEngine(engine => {
       ['kept', NOW],
       ['gone', NOW - 1],
     ] as const) {
-      const suppressed = { address: address(`${name}@example.com`), at: NOW - DAY, until }
-      await store.suppressions.record({ ...suppressed, reason: 'bounce', provider: 'resend' })
+      const suppression = { address: address(`${name}@example.com`), at: NOW - DAY, until }
+      await store.suppressions.record({ ...suppression, reason: 'bounce', provider: 'resend' })
     }
     assert.equal(await run(), 3)
     assert.deepEqual(
@@ -226,9 +227,9 @@ forEachEngine(engine => {
       securityEvents: {
         ...opened.store.securityEvents,
         prune: async (before: Instant, batch: number) => {
-          const removed = await opened.store.securityEvents.prune(before, batch)
-          largest = Math.max(largest, removed)
-          return removed
+          const removedCount = await opened.store.securityEvents.prune(before, batch)
+          largest = Math.max(largest, removedCount)
+          return removedCount
         },
       },
     }
@@ -244,8 +245,8 @@ forEachEngine(engine => {
       await opened.store.sessions.insert(aSession(user.id, { endedAt: NOW - 31 * DAY, endedBy: 'logout' }))
     }
     const otherNode = createHousekeeping({ ...opened, storage: await opened.reopen() })
-    const removed = await Promise.all([opened.run(), otherNode.run()])
-    assert.equal(removed[0]! + removed[1]!, 50)
+    const removedCounts = await Promise.all([opened.run(), otherNode.run()])
+    assert.equal(removedCounts[0]! + removedCounts[1]!, 50)
   })
 
   test('an idempotency key of a charge may be reused after 24 hours, while the ledger keeps its entry', async t => {

@@ -122,19 +122,19 @@ forEachEngine(engine => {
     const { apiKey, events } = await withKey(services)
     const requests: LimitAlert = { limit: 'requests', per: 'second', percent: 100, allowed: 5, used: 5 }
     const quota: LimitAlert = { limit: 'quota', per: 'month', percent: 80, allowed: 10, used: 8 }
-    const noteOnBothNodes = async () => {
+    const recordUsesOnBothNodes = async () => {
       for (const { apiKeys } of [services, secondNode]) {
         for (let n = 0; n < 100; n++) apiKeys.alerts.noteLimit(apiKey, requests)
         apiKeys.alerts.noteLimit(apiKey, quota)
       }
       await Promise.all([services.apiKeys.flushUses(), secondNode.apiKeys.flushUses()])
     }
-    await noteOnBothNodes()
-    await noteOnBothNodes()
+    await recordUsesOnBothNodes()
+    await recordUsesOnBothNodes()
     assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 2)
     assert.equal((await events('api_key_limit_reached')).length, 1)
     services.clock.advance(DAY)
-    await noteOnBothNodes()
+    await recordUsesOnBothNodes()
     assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 3, 'the month is the same')
   })
 
@@ -147,20 +147,20 @@ forEachEngine(engine => {
       quota: { remaining: 10, refill: null },
     }
     const { apiKey } = await services.apiKeys.create(user.id, { ...NEW_KEY, limits }, caller())
-    const mailed = async () => {
+    const mailedAlerts = async () => {
       await services.apiKeys.flushUses()
       const mails = await services.mailsTo(ADA, 'api_key_limit')
       return mails.map(({ limit, percent, used }) => `${limit} ${percent}, ${used ?? '?'} used`).sort()
     }
     await services.limiter.consume(apiKey, 7)
-    assert.deepEqual(await mailed(), [])
+    assert.deepEqual(await mailedAlerts(), [])
     await services.limiter.consume(apiKey, 1)
     const atEightyPercent = ['quota 80, 8 used', 'requests 80, 8 used']
-    assert.deepEqual(await mailed(), atEightyPercent)
+    assert.deepEqual(await mailedAlerts(), atEightyPercent)
     assert.equal(await refusedWith(services.limiter.consume(apiKey, 3)), 'quota_exhausted')
-    assert.deepEqual(await mailed(), ['quota 100, ? used', ...atEightyPercent])
+    assert.deepEqual(await mailedAlerts(), ['quota 100, ? used', ...atEightyPercent])
     await services.limiter.consume(apiKey, 2)
-    assert.deepEqual(await mailed(), [
+    assert.deepEqual(await mailedAlerts(), [
       'quota 100, ? used',
       atEightyPercent[0],
       'requests 100, 10 used',
@@ -175,19 +175,19 @@ forEachEngine(engine => {
     const { user } = await services.signIn(ADA)
     const limits = { requests: [{ limit: 10, per: 'day' as const }], spend: [], quota: null }
     const { key } = await apiKeys.create(user.id, { ...NEW_KEY, limits }, caller())
-    const mailedAfter = async (exchanges: number) => {
+    const mailedAlertsAfter = async (exchanges: number) => {
       for (let n = 0; n < exchanges; n++) await refusedWith(agentTokens.exchange(key, undefined, caller()))
       await apiKeys.flushUses()
       const mails = await services.mailsTo(ADA, 'api_key_limit')
       return mails.map(({ percent, used }) => `${percent} %, ${used} used`).sort()
     }
     const [reached, near] = ['100 %, 10 used', '80 %, 8 used']
-    assert.deepEqual(await mailedAfter(7), [])
-    assert.deepEqual(await mailedAfter(1), [near])
-    assert.deepEqual(await mailedAfter(2), [reached, near])
-    assert.deepEqual(await mailedAfter(2), [reached, near])
+    assert.deepEqual(await mailedAlertsAfter(7), [])
+    assert.deepEqual(await mailedAlertsAfter(1), [near])
+    assert.deepEqual(await mailedAlertsAfter(2), [reached, near])
+    assert.deepEqual(await mailedAlertsAfter(2), [reached, near])
     clock.advance(DAY / 2)
-    assert.deepEqual(await mailedAfter(2), [reached, reached, near])
+    assert.deepEqual(await mailedAlertsAfter(2), [reached, reached, near])
   })
 
   test('a key that is used from a new network is a security event each time and a mail once a day', async t => {

@@ -101,9 +101,9 @@ forEachEngine(engine => {
       }
       nodes.push(createApiKeys({ ...limits, ...deps }))
     }
-    const sent = await Promise.all(nodes.flatMap(node => [node.warnOfExpiry(), node.warnOfExpiry()]))
+    const sentCounts = await Promise.all(nodes.flatMap(node => [node.warnOfExpiry(), node.warnOfExpiry()]))
     assert.equal(
-      sent.reduce((sum, each) => sum + each),
+      sentCounts.reduce((sum, each) => sum + each),
       1,
     )
     assert.deepEqual(await warnings(), [14])
@@ -127,10 +127,10 @@ forEachEngine(engine => {
     const { clock, apiKeys, users, user, createKey, warnings } = await open(engine, t)
     await createKey(null)
     await createKey(12 * 60 * 60 * 1000, 'half a day')
-    const revoked = await createKey(20 * DAY, 'revoked')
-    await apiKeys.revoke(user.id, revoked.apiKey.id, caller())
-    const rotated = await createKey(20 * DAY, 'rotated')
-    const successor = await apiKeys.rotate(user.id, rotated.apiKey.id, 2_592_000, caller())
+    const revokedKey = await createKey(20 * DAY, 'revoked')
+    await apiKeys.revoke(user.id, revokedKey.apiKey.id, caller())
+    const rotatedKey = await createKey(20 * DAY, 'rotated')
+    const successor = await apiKeys.rotate(user.id, rotatedKey.apiKey.id, 2_592_000, caller())
     clock.advance(DAY / 2 - 1)
     assert.equal(await apiKeys.warnOfExpiry(), 0)
     clock.advance(6 * DAY)

@@ -14,8 +14,8 @@ test('the last use of a key is stored at shutdown', async t => {
   await journey.exchange(key)
   const { config } = server.services
   await server.close()
-  const restarted = await startServer(config)
-  t.after(() => restarted.close())
-  const stored = await restarted.services.storage.store.apiKeys.findMany([id])
-  assert.notEqual(stored[0]!.lastUsedAt, null)
+  const restartedServer = await startServer(config)
+  t.after(() => restartedServer.close())
+  const storedKeys = await restartedServer.services.storage.store.apiKeys.findMany([id])
+  assert.notEqual(storedKeys[0]!.lastUsedAt, null)
 })

@@ -63,18 +63,18 @@ test('only a recognised browser may send while strangers have used up the sends 
   assert.doesNotMatch(marker, /example/)
   await ownBrowser.submit('/keys', '/sign-out', {})
 
-  const stranger = createFormBrowser(url)
-  for (let sent = 0; sent < 2; sent++) assert.equal((await requestLink(stranger)).status, 303)
-  assert.equal((await requestLink(stranger)).status, 429)
+  const strangersBrowser = createFormBrowser(url)
+  for (let sent = 0; sent < 2; sent++) assert.equal((await requestLink(strangersBrowser)).status, 303)
+  assert.equal((await requestLink(strangersBrowser)).status, 429)
   assert.equal((await requestLink(ownBrowser)).location, '/check-mail')
 
-  const forger = createFormBrowser(url)
-  forger.cookies.set('keyway_returning', altered(marker))
-  assert.equal((await requestLink(forger)).status, 429)
-  const thief = createFormBrowser(url)
-  thief.cookies.set('keyway_returning', marker)
-  const forEve = await thief.submit('/sign-in', '/sign-in', { email: 'eve@example.com' })
-  assert.equal(forEve.status, 303, 'for another address the marker means nothing, and harms nothing')
+  const forgersBrowser = createFormBrowser(url)
+  forgersBrowser.cookies.set('keyway_returning', altered(marker))
+  assert.equal((await requestLink(forgersBrowser)).status, 429)
+  const thiefsBrowser = createFormBrowser(url)
+  thiefsBrowser.cookies.set('keyway_returning', marker)
+  const answerForEve = await thiefsBrowser.submit('/sign-in', '/sign-in', { email: 'eve@example.com' })
+  assert.equal(answerForEve.status, 303, 'for another address the marker means nothing, and harms nothing')
 })
 
 function newestMail(url: string): Promise<{ code: string }> {

@@ -10,16 +10,16 @@ const FORM_HEAD =
 
 test('requests that the client aborts are not logged', async t => {
   const lines: string[] = []
-  const printed = t.mock.method(console, 'info', () => {})
-  const failed = t.mock.method(console, 'error', () => {})
+  const consoleInfo = t.mock.method(console, 'info', () => {})
+  const consoleError = t.mock.method(console, 'error', () => {})
   const { port, url } = await startKeyway(
     t,
     {},
     { log: createLog('info', { write: line => void lines.push(line) }) },
   )
   const linesBefore = lines.length
-  const json = 'POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
-  for (const head of [FORM_HEAD, json]) {
+  const jsonHead = 'POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+  for (const head of [FORM_HEAD, jsonHead]) {
     for (const body of ['Content-Length: 100\r\n\r\nemail=', 'Transfer-Encoding: chunked\r\n\r\n5\r\nema'])
       await sendAndReset(port, head + body)
   }
@@ -30,7 +30,7 @@ test('requests that the client aborts are not logged', async t => {
     )
   assert.equal((await fetch(`${url}/livez`)).status, 200)
   assert.deepEqual(lines.slice(linesBefore), [])
-  assert.deepEqual([printed.mock.callCount(), failed.mock.callCount()], [0, 0])
+  assert.deepEqual([consoleInfo.mock.callCount(), consoleError.mock.callCount()], [0, 0])
 })
 
 test('two hundred refusals write no more log lines than the limit', async t => {

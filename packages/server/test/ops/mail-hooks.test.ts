@@ -40,11 +40,11 @@ const bounceEvent = (to: string, type = 'Permanent') => ({
 
 async function open(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
-  const sent: Mail[] = []
+  const sentMails: Mail[] = []
   const dispatcher = createDispatcher({
     ...server,
     mailer: {
-      deliver: async mail => void sent.push(mail),
+      deliver: async mail => void sentMails.push(mail),
       check: async () => {},
       close: () => {},
     },
@@ -53,7 +53,7 @@ async function open(engine: EngineName, t: TestContext) {
   return {
     ...server,
     server,
-    sent,
+    sent: sentMails,
     drain: () => dispatcher.drain(),
     resend: (event: unknown, falsified?: Record<string, string>) =>
       server.call('POST', '/hooks/mail/resend', resendRequest(server, event, falsified)),
@@ -123,7 +123,7 @@ forEachEngine(engine => {
     const event = bounceEvent('victim@example.com')
     const timestampAt = (ms: number) => String(Math.floor((clock.now() + ms) / 1000))
     const otherReport = resendRequest(server, bounceEvent('other@example.com'))
-    const refused = [
+    const refusals = [
       await post('/hooks/mail/resend', event),
       await resend(event, { 'svix-signature': 'v1,AAAA' }),
       await resend(event, { 'svix-signature': otherReport.headers['svix-signature'] }),
@@ -135,7 +135,7 @@ forEachEngine(engine => {
       await postmark({ RecordType: 'SpamComplaint', Email: 'victim@example.com' }, 'wrong'),
       await postmark({ RecordType: 'SpamComplaint', Email: 'victim@example.com' }, ''),
     ]
-    assert.deepEqual(new Set(refused.map(({ status }) => status)), new Set([401]))
+    assert.deepEqual(new Set(refusals.map(({ status }) => status)), new Set([401]))
     assert.equal(await suppressed('victim@example.com'), null)
     assert.equal((await resend('[1]')).status, 400)
     assert.equal((await resend('{')).status, 400)
@@ -179,13 +179,13 @@ test('reports are accepted only if a secret is set; otherwise the path is 404', 
       body: report,
     })
   const secret = 'a-random-text-of-ours-0123456789'
-  const configured = await startKeyway(t, { KEYWAY_MAIL_HOOK_SECRET: secret })
-  assert.equal((await post(configured.url, secret)).status, 204)
-  assert.ok(await configured.services.suppressions.find(address('gone@example.com')))
-  assert.equal((await post(configured.url, `${secret}x`)).status, 401)
-  const unconfigured = await startKeyway(t)
-  assert.equal((await post(unconfigured.url, secret)).status, 404)
-  assert.equal((await post(unconfigured.url, '')).status, 404)
+  const configuredServer = await startKeyway(t, { KEYWAY_MAIL_HOOK_SECRET: secret })
+  assert.equal((await post(configuredServer.url, secret)).status, 204)
+  assert.ok(await configuredServer.services.suppressions.find(address('gone@example.com')))
+  assert.equal((await post(configuredServer.url, `${secret}x`)).status, 401)
+  const unconfiguredServer = await startKeyway(t)
+  assert.equal((await post(unconfiguredServer.url, secret)).status, 404)
+  assert.equal((await post(unconfiguredServer.url, '')).status, 404)
 })
 
 test('a short hook secret is refused', () => {

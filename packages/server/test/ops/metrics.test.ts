@@ -25,8 +25,8 @@ test('metrics include requests by route and status, exchanges by outcome, mail, 
   const session = await journey.verify('ada@example.com', await journey.readToken('ada@example.com'))
   const { id, key } = await journey.createKey(session.access_token, 'one')
   const socket = await journey.connect(await journey.exchange(key))
-  const scrapedBefore = await scrape(url)
-  assert.equal(metricValue(scrapedBefore, 'keyway_hub_connections'), 1)
+  const metricsBefore = await scrape(url)
+  assert.equal(metricValue(metricsBefore, 'keyway_hub_connections'), 1)
   const closed = new Promise(resolve => socket.once('close', resolve))
   await journey.revoke(session.access_token, id)
   await closed
@@ -35,8 +35,8 @@ test('metrics include requests by route and status, exchanges by outcome, mail, 
   await fetch(`${url}/no/such/${key}`)
 
   const text = await until('the welcome mail has left', async () => {
-    const scraped = await scrape(url)
-    return metricValue(scraped, 'keyway_mail_queued') === 0 ? scraped : undefined
+    const scrapedMetrics = await scrape(url)
+    return metricValue(scrapedMetrics, 'keyway_mail_queued') === 0 ? scrapedMetrics : undefined
   })
   const route = 'keyway_http_request_duration_seconds_count'
   assert.equal(metricValue(text, route, 'route="/auth/agent-token"', 'status="200"'), 1)
@@ -107,9 +107,9 @@ test('recording a response takes a few microseconds at most', () => {
   )
   const answer = { method: 'POST', route: '/auth/agent-token', status: 200, milliseconds: 1, code: null }
   const batches = Array.from({ length: 20 }, () => {
-    const started = performance.now()
+    const startedAt = performance.now()
     for (let call = 0; call < 2000; call++) metrics.observe(answer)
-    return ((performance.now() - started) * 1000) / 2000
+    return ((performance.now() - startedAt) * 1000) / 2000
   })
   // The fastest batch counts, since the load of the machine slows down the others.
   const microseconds = Math.min(...batches)
@@ -119,20 +119,20 @@ test('recording a response takes a few microseconds at most', () => {
 
 /** The requests are like those of nginx with only `proxy_pass`: from this machine, with a local Host, nothing added. */
 test('metrics are not public behind a proxy that adds no headers', async t => {
-  const server = await startKeyway(t, PUBLIC)
+  const server = await startKeyway(t, PUBLIC_SETTINGS)
   assert.equal((await fetch(`http://127.0.0.1:${server.port}/metrics`)).status, 404)
 })
 
 test('metrics answer every client with KEYWAY_METRICS_TOKEN', async t => {
-  const server = await startKeyway(t, { ...PUBLIC, KEYWAY_METRICS_TOKEN: TOKEN })
+  const server = await startKeyway(t, { ...PUBLIC_SETTINGS, KEYWAY_METRICS_TOKEN: TOKEN })
   const url = `http://127.0.0.1:${server.port}`
   assert.equal(await statusWith(url, `Bearer ${TOKEN}`), 200)
   assert.equal(await statusWith(url, `bearer ${TOKEN}`), 200)
   for (const wrong of [`Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`, 'Bearer', TOKEN])
     assert.equal(await statusWith(url, wrong), 401, wrong)
-  const withoutToken = await fetch(`${url}/metrics`)
-  assert.equal(withoutToken.status, 401)
-  assert.equal(withoutToken.headers.get('www-authenticate'), 'Bearer')
+  const answerWithoutToken = await fetch(`${url}/metrics`)
+  assert.equal(answerWithoutToken.status, 401)
+  assert.equal(answerWithoutToken.headers.get('www-authenticate'), 'Bearer')
   assert.equal((await fetch(`${url}/metrics?access_token=${TOKEN}`)).status, 400)
 })
 
@@ -172,7 +172,7 @@ test('concurrent scrapes share one rendering', async () => {
 
 const NO_EVENTS = { waiting: 0, oldestWaitingSeconds: 0, failed: 0, disabled: 0 }
 const TOKEN = 'a-token-for-prometheus-0123456789'
-const PUBLIC = {
+const PUBLIC_SETTINGS = {
   KEYWAY_PUBLIC_URL: 'https://keyway.example.com',
   KEYWAY_MAIL_URL: 'smtp://localhost:9',
   KEYWAY_SUPPORT_EMAIL: 'help@example.com',

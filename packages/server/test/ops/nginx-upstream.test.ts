@@ -12,7 +12,7 @@ import { createKey, createPrintedLinks, freshPostgres, signIn } from '../support
 import { temporaryFolder } from '../support/serve.ts'
 import { makeCertificate } from './certificate.ts'
 
-const CONF = join(import.meta.dirname, '../../../../deploy/production/nginx.conf')
+const NGINX_CONF = join(import.meta.dirname, '../../../../deploy/production/nginx.conf')
 const CLIENTS = 12
 
 test('behind the documented nginx neither a restart nor the death of a node fails an exchange or a GET', {
@@ -28,12 +28,12 @@ test('behind the documented nginx neither a restart nor the death of a node fail
   const sendRequest = await startProxy(t, ports)
 
   const statuses = new Map<number, number>()
-  const pending = new Set<Promise<number>>()
+  const pendingAnswers = new Set<Promise<number>>()
   let isOver = false
   const countStatus = async (answer: Promise<number>) => {
-    pending.add(answer)
+    pendingAnswers.add(answer)
     const status = await answer
-    pending.delete(answer)
+    pendingAnswers.delete(answer)
     statuses.set(status, (statuses.get(status) ?? 0) + 1)
   }
   const client = async () => {
@@ -42,16 +42,16 @@ test('behind the documented nginx neither a restart nor the death of a node fail
       await countStatus(sendRequest('/v1/me', undefined, person.access_token))
     }
   }
-  const load = Promise.all(Array.from({ length: CLIENTS }, client))
+  const allClients = Promise.all(Array.from({ length: CLIENTS }, client))
   for (const signal of ['SIGTERM', 'SIGKILL'] as const)
     for (const [index, port] of ports.entries()) {
       assert.equal(await nodes[index]!.served.end(signal), signal === 'SIGTERM' ? 0 : signal)
       nodes[index] = await startNode(port)
       // Requests that this node refused while it was down would have no node left to retry if the other one ended now.
-      await Promise.all(pending)
+      await Promise.all(pendingAnswers)
     }
   isOver = true
-  await load
+  await allClients
   t.diagnostic(`${statuses.get(200)} requests were answered`)
   assert.deepEqual([...statuses.keys()], [200])
 })
@@ -62,7 +62,7 @@ async function startProxy(t: TestContext, ports: readonly number[]) {
   t.after(folder.remove)
   const certificate = await makeCertificate(folder.path)
   const [plain, secure] = [await freePort(), await freePort()]
-  const site = readFileSync(CONF, 'utf8')
+  const siteConfiguration = readFileSync(NGINX_CONF, 'utf8')
     .replace(/^ *server 127\.0\.0\.1:@PORT@ (.*);$/m, (_line, options) =>
       ports.map(port => `server 127.0.0.1:${port} ${options};`).join('\n'),
     )
@@ -79,7 +79,7 @@ async function startProxy(t: TestContext, ports: readonly number[]) {
   ].join('\n')
   const files = {
     'nginx.conf': nginxConf,
-    'site.conf': site,
+    'site.conf': siteConfiguration,
     'cert.pem': certificate.cert,
     'key.pem': certificate.key,
   }

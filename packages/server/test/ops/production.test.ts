@@ -16,7 +16,7 @@ import { makeCertificate } from './certificate.ts'
 import { startTlsProxy } from './tls-proxy.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
-const SETUP = join(ROOT, 'deploy/production/setup.sh')
+const SETUP_SCRIPT = join(ROOT, 'deploy/production/setup.sh')
 const LAUNCHER = join(ROOT, 'packages/server/bin/keyway.js')
 const TEN_MINUTES = 10 * 60 * 1000
 const execute = promisify(execFile)
@@ -47,7 +47,9 @@ async function setUp(t: TestContext) {
   }
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
   const setup = (...additionalArgs: string[]) =>
-    execute(SETUP, [...args, '--no-install', '--no-service', ...additionalArgs], { env: environment({}) })
+    execute(SETUP_SCRIPT, [...args, '--no-install', '--no-service', ...additionalArgs], {
+      env: environment({}),
+    })
   /** Parses the settings as systemd does. */
   const settings = () => {
     const envLines = readFileSync(join(etc, 'keyway.env'), 'utf8').trim().split('\n')
@@ -62,7 +64,7 @@ async function setUp(t: TestContext) {
 test('the documented production setup serves over TLS with PostgreSQL and SMTP in under ten minutes', {
   skip: postgresMissing(),
 }, async t => {
-  const started = performance.now()
+  const startedAt = performance.now()
   const { etc, smtp, certificate, url, setup, settings, caSettings } = await setUp(t)
   const { stdout } = await setup()
   assert.match(stdout, /Done/)
@@ -114,14 +116,14 @@ test('the documented production setup serves over TLS with PostgreSQL and SMTP i
   const { body: ready2 } = await call('GET', '/readyz')
   assert.equal(ready2.status, 'ready')
   assert.equal((await call('GET', '/metrics')).status, 404, 'metrics are not for the world')
-  const scraped = await fetch(`http://127.0.0.1:${settings().KEYWAY_METRICS_PORT}/metrics`)
-  assert.match(await scraped.text(), /keyway_events_listening 1/)
+  const metricsAnswer = await fetch(`http://127.0.0.1:${settings().KEYWAY_METRICS_PORT}/metrics`)
+  assert.match(await metricsAnswer.text(), /keyway_events_listening 1/)
   assert.equal(readdirSync(settings().KEYWAY_JOURNAL_DIR!).length, 1, 'the journal is kept')
 
   const exited = once(service, 'exit')
   service.kill('SIGTERM')
   assert.equal((await exited)[0], 0)
-  assert.ok(performance.now() - started < TEN_MINUTES)
+  assert.ok(performance.now() - startedAt < TEN_MINUTES)
 
   for (const file of readdirSync(etc)) assert.equal(statSync(join(etc, file)).mode & 0o077, 0, file)
   assert.match(readFileSync(join(etc, 'nginx.conf'), 'utf8'), /server_name localhost;/)
@@ -139,9 +141,9 @@ test('an invalid setting stops the setup with its message before anything is cha
   skip: postgresMissing(),
 }, async t => {
   const { setup } = await setUp(t)
-  const failed = await setup('--mail-url', 'ftp://example.com').catch(error => error)
-  assert.equal(failed.code, 78)
-  assert.match(failed.stderr, /KEYWAY_MAIL_URL must be/)
+  const failure = await setup('--mail-url', 'ftp://example.com').catch(error => error)
+  assert.equal(failure.code, 78)
+  assert.match(failure.stderr, /KEYWAY_MAIL_URL must be/)
   const unknownOption = await setup('--wrong').catch(error => error)
   assert.equal(unknownOption.code, 64)
 })
@@ -152,13 +154,13 @@ test('the systemd units are valid', {
   const folder = temporaryFolder()
   t.after(folder.remove)
   const names = readdirSync(join(ROOT, 'deploy/systemd'))
-  const state = join(folder.path, 'state')
+  const stateFolder = join(folder.path, 'state')
   for (const name of names) {
     const unit = readFileSync(join(ROOT, 'deploy/systemd', name), 'utf8')
     const installedUnit = unit
       .replaceAll('@ROOT@', ROOT)
       .replaceAll('@ETC@', folder.path)
-      .replaceAll('@STATE@', state)
+      .replaceAll('@STATE@', stateFolder)
     writeFileSync(join(folder.path, name), installedUnit)
   }
   const files = names.map(name => join(folder.path, name))

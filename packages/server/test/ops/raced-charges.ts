@@ -43,10 +43,10 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
   const answers: (LedgerEntry | string)[][] = requests.map(() => [])
   const queue = requests.flatMap((_, number) => (number % 2 === 0 ? [number, number] : [number]))
 
-  let next = 0
+  let nextIndex = 0
   await Promise.all(
     Array.from({ length: CALLERS }, async (_, caller) => {
-      for (let at = next++; at < queue.length; at = next++) {
+      for (let at = nextIndex++; at < queue.length; at = nextIndex++) {
         const number = queue[at]!
         const { app, charge, key } = requests[number]!
         const answer = await untilAnswered(nodes[(caller + at) % 2]!, app, charge, key)
@@ -61,16 +61,19 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
     const entries = repeatedAnswers.filter(answer => typeof answer !== 'string')
     assert.ok(new Set(entries.map(({ id }) => id)).size <= 1, 'one key, one charge')
   }
-  const charged = new Map(
+  const chargedEntries = new Map(
     answers
       .flat()
       .filter(answer => typeof answer !== 'string')
       .map(entry => [entry.id, entry]),
   )
-  assert.ok(charged.size > count / 2)
-  for (const userId of people) await assertExact(userId, charged)
+  assert.ok(chargedEntries.size > count / 2)
+  for (const userId of people) await assertLedgerIsExact(userId, chargedEntries)
 
-  async function assertExact(userId: string, allCharges: ReadonlyMap<string, LedgerEntry>): Promise<void> {
+  async function assertLedgerIsExact(
+    userId: string,
+    allCharges: ReadonlyMap<string, LedgerEntry>,
+  ): Promise<void> {
     const { rows } = await services.opened.storage.engine.connection.execute(
       `select amount, balance_after, kind from ledger_entries where user_id = '${userId}'`,
       [],

@@ -33,10 +33,10 @@ test('a full disk is named by /readyz, which stays 200, until there is space aga
   const disk = mountSmallDisk()
   if (!disk) return t.skip('no disk can be mounted here')
   t.after(disk.unmount)
-  const served = await serve({ KEYWAY_DATA_DIR: disk.path, KEYWAY_PORT: '0' })
-  t.after(() => served.end('SIGKILL'))
+  const servedProcess = await serve({ KEYWAY_DATA_DIR: disk.path, KEYWAY_PORT: '0' })
+  t.after(() => servedProcess.end('SIGKILL'))
   const writeCheck = async () => {
-    const answer = await fetch(`${served.url}/readyz`)
+    const answer = await fetch(`${servedProcess.url}/readyz`)
     const { checks } = (await answer.json()) as { checks: { name: string; ok: boolean; detail?: string }[] }
     return { status: answer.status, ...checks.find(({ name }) => name === 'writes')! }
   }

@@ -17,7 +17,7 @@ export interface BalancedNode {
   stop(): Promise<unknown>
 }
 
-export interface Pair<Node extends BalancedNode> {
+export interface NodePair<Node extends BalancedNode> {
   /** The nodes that receive traffic; a node that is being stopped does not. */
   live(): Node[]
   /** Sends a request to each node in turn, except to one that is being stopped. */
@@ -30,15 +30,15 @@ export interface Pair<Node extends BalancedNode> {
 export async function startPair<Node extends BalancedNode>(
   start: (secrets: string) => Promise<Node>,
   secrets: string,
-): Promise<Pair<Node>> {
+): Promise<NodePair<Node>> {
   const nodes: (Node | null)[] = [await start(secrets), await start(secrets)]
   const requestsInProgress = new Map<Node, number>()
-  const live = () => nodes.filter(node => node !== null)
+  const liveNodes = () => nodes.filter(node => node !== null)
   let nextNode = 0
   return {
-    live,
+    live: liveNodes,
     async through(request) {
-      const node = live()[nextNode++ % live().length]!
+      const node = liveNodes()[nextNode++ % liveNodes().length]!
       requestsInProgress.set(node, (requestsInProgress.get(node) ?? 0) + 1)
       try {
         return await request(node.origin)
@@ -78,7 +78,7 @@ export interface Traffic {
  * these as long as their response allows, even if a token names an unknown key.
  */
 export function startTraffic(
-  pair: Pair<BalancedNode>,
+  pair: NodePair<BalancedNode>,
   links: PrintedLinks,
   { people, appSecret: firstSecret }: { people: number; appSecret: string },
 ): Traffic {
@@ -87,11 +87,11 @@ export function startTraffic(
   const signers: Traffic['signers'] = new Map()
   const appSecret = { current: firstSecret }
   const verifyToken = createVerifier(pair)
-  const waiting = new Set<() => void>()
-  let stopped = false
-  let total = 0
-  const running = Promise.all(Array.from({ length: people }, (_, at) => person(`person${at}@example.com`)))
-  running.catch(error => failures.push(String(error)))
+  const waitingChecks = new Set<() => void>()
+  let isStopped = false
+  let answeredTotal = 0
+  const allPeople = Promise.all(Array.from({ length: people }, (_, at) => person(`person${at}@example.com`)))
+  allPeople.catch(error => failures.push(String(error)))
 
   return {
     failures,
@@ -99,20 +99,20 @@ export function startTraffic(
     appSecret,
     signers,
     answered(calls) {
-      const target = total + calls
+      const targetTotal = answeredTotal + calls
       const targetReached = new Promise<void>(resolve => {
         const check = () => {
-          if (total < target) return
-          waiting.delete(check)
+          if (answeredTotal < targetTotal) return
+          waitingChecks.delete(check)
           resolve()
         }
-        waiting.add(check)
+        waitingChecks.add(check)
       })
-      return Promise.race([targetReached, running.then(() => {})])
+      return Promise.race([targetReached, allPeople.then(() => {})])
     },
     async stop() {
-      stopped = true
-      await running
+      isStopped = true
+      await allPeople
     },
   }
 
@@ -122,12 +122,12 @@ export function startTraffic(
     const createdKey = await expect('create key', 201, origin =>
       call(origin, 'POST', '/v1/api-keys', { token: access, body: {} }),
     )
-    for (let round = 0; !stopped; round++) {
+    for (let round = 0; !isStopped; round++) {
       const agent = await exchangeKey(createdKey.key)
-      const next = await expect('refresh', 200, origin =>
+      const nextTokens = await expect('refresh', 200, origin =>
         refresh(origin, token, randomBytes(12).toString('hex')),
       )
-      ;({ access_token: access, refresh_token: token } = next)
+      ;({ access_token: access, refresh_token: token } = nextTokens)
       await expectValid('access token', access)
       await expect('me', 200, origin => call(origin, 'GET', '/v1/me', { token: access }))
       await visitHub(agent)
@@ -160,9 +160,9 @@ export function startTraffic(
     await pair.through(async origin => {
       const [speaker, listener] = await Promise.all([connectHub(origin, token), connectHub(origin, token)])
       speaker.send({ type: 'send', id: '1', to: listener.id, data: 'hello' })
-      const sent = await speaker.next(frame => frame.type === 'sent' || frame.type === 'error')
-      if (sent.delivered === 1) await listener.next(frame => frame.type === 'message')
-      else failures.push(`hub: ${JSON.stringify(sent)}`)
+      const acknowledgement = await speaker.next(frame => frame.type === 'sent' || frame.type === 'error')
+      if (acknowledgement.delivered === 1) await listener.next(frame => frame.type === 'message')
+      else failures.push(`hub: ${JSON.stringify(acknowledgement)}`)
       for (const agent of [speaker, listener]) agent.socket.close()
       await Promise.all([speaker.closed, listener.closed])
     })
@@ -193,12 +193,12 @@ export function startTraffic(
 
   function count(name: string): void {
     counts[name] = (counts[name] ?? 0) + 1
-    total++
-    for (const check of [...waiting]) check()
+    answeredTotal++
+    for (const check of [...waitingChecks]) check()
   }
 }
 
-function createVerifier(pair: Pair<BalancedNode>): (token: string) => Promise<unknown> {
+function createVerifier(pair: NodePair<BalancedNode>): (token: string) => Promise<unknown> {
   let keySet: Promise<{ keys: ReturnType<typeof createLocalJWKSet>; until: number }> | undefined
   return async token => {
     keySet ??= fetchKeys()

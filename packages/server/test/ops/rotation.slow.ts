@@ -56,9 +56,10 @@ test('signing keys, KEYWAY_SECRET and app secrets rotate on a pair of processes:
 
   const signsSince = (origin: string) =>
     traffic.signers.get(`${origin} ${kid}`)?.since ?? Number.POSITIVE_INFINITY
-  const bothSign = () =>
+  const areBothSigning = () =>
     pair.live().every(({ origin }) => performance.now() - signsSince(origin) > SIGNING_MS)
-  while (!bothSign() && performance.now() - rotatedAt < MAX_SWITCH_MS) await traffic.answered(SOME_CALLS)
+  while (!areBothSigning() && performance.now() - rotatedAt < MAX_SWITCH_MS)
+    await traffic.answered(SOME_CALLS)
   await traffic.stop()
 
   assert.deepEqual(traffic.failures, [])

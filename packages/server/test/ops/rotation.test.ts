@@ -41,10 +41,10 @@ test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of no
   const countBySecret = await storage.store.instance.countBySecret()
   assert.deepEqual([...countBySecret.keys()], [secrets.fingerprint])
   await pair.restartOneByOne(NEW_SECRET)
-  const published = await Promise.all(
+  const keyResponses = await Promise.all(
     pair.live().map(({ origin }) => call(origin, 'GET', '/.well-known/jwks.json')),
   )
-  for (const { body } of published) assert.ok(body.keys.some((key: { kid: string }) => key.kid === kid))
+  for (const { body } of keyResponses) assert.ok(body.keys.some((key: { kid: string }) => key.kid === kid))
 
   await traffic.stop()
   assert.deepEqual(traffic.failures, [])

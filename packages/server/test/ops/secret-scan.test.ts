@@ -81,16 +81,18 @@ test('a recorded process records its whole output and every secret that it creat
   await fetch(`${server.url}/sign-in`)
   await fetch(`${server.url}/v1/me`)
   await server.end('SIGTERM')
-  const thrower = join(folder.path, 'thrower.mjs')
-  writeFileSync(thrower, "throw new Error('told by nobody else')")
-  await assert.rejects(promisify(execFile)(process.execPath, [thrower], { env: { ...process.env, ...env } }))
+  const throwerFile = join(folder.path, 'thrower.mjs')
+  writeFileSync(throwerFile, "throw new Error('told by nobody else')")
+  await assert.rejects(
+    promisify(execFile)(process.execPath, [throwerFile], { env: { ...process.env, ...env } }),
+  )
 
-  const recorded = (end: string) =>
+  const linesOfFiles = (end: string) =>
     readdirSync(folder.path)
       .filter(name => name.endsWith(end))
       .map(name => readFileSync(join(folder.path, name), 'latin1'))
       .join('')
-  const output = recorded('.output')
+  const output = linesOfFiles('.output')
   for (const said of [
     /\x1elog\n(\{.*\n)*\{"level":"debug".*"route":"exchangeApiKey"/,
     /\x1estdout\nSign-in link for /,
@@ -100,7 +102,7 @@ test('a recorded process records its whole output and every secret that it creat
     /\x1ethrown\nError: told by nobody else\n +at /,
   ])
     assert.match(output, said)
-  const kinds = recorded('.secrets')
+  const kinds = linesOfFiles('.secrets')
     .split('\n')
     .map(line => line.split('\t')[0]!)
   assert.deepEqual([...new Set(kinds)].filter(Boolean).sort(), [

@@ -22,7 +22,7 @@ import { createFormBrowser } from './web-browser.ts'
 const ADA = 'ada.lovelace@example.com'
 
 /** Collects all secrets of one run, and all its output that clients or operators could read. */
-async function wholeChain(engine: EngineName, t: TestContext) {
+async function collectSecretsAndOutput(engine: EngineName, t: TestContext) {
   const folder = temporaryFolder()
   t.after(folder.remove)
   const smtpPassword = `smtp-${randomBytes(12).toString('hex')}`
@@ -86,34 +86,38 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   }
 
   // Signs in by link and by code, with success and without.
-  const first = await signIn()
-  await call('POST', '/auth/verify-magic-link', { email: ADA, token: first.token })
-  await call('POST', '/auth/verify-magic-link', { email: 'other@example.com', token: first.token })
-  const byCode = await requestMail()
-  await call('POST', '/auth/verify-magic-link', { email: ADA, login_id: byCode.loginId, code: '00000000' })
-  const second = await call('POST', '/auth/verify-magic-link', {
+  const firstSignIn = await signIn()
+  await call('POST', '/auth/verify-magic-link', { email: ADA, token: firstSignIn.token })
+  await call('POST', '/auth/verify-magic-link', { email: 'other@example.com', token: firstSignIn.token })
+  const mailWithCode = await requestMail()
+  await call('POST', '/auth/verify-magic-link', {
     email: ADA,
-    login_id: byCode.loginId,
-    code: byCode.code,
+    login_id: mailWithCode.loginId,
+    code: '00000000',
   })
-  secrets.add(second.body.access_token).add(second.body.refresh_token)
-  const refreshed = await call('POST', '/auth/refresh', { refresh_token: second.body.refresh_token })
+  const secondSignIn = await call('POST', '/auth/verify-magic-link', {
+    email: ADA,
+    login_id: mailWithCode.loginId,
+    code: mailWithCode.code,
+  })
+  secrets.add(secondSignIn.body.access_token).add(secondSignIn.body.refresh_token)
+  const refreshed = await call('POST', '/auth/refresh', { refresh_token: secondSignIn.body.refresh_token })
   secrets.add(refreshed.body.refresh_token).add(refreshed.body.access_token)
-  const reused = await call('POST', '/auth/refresh', { refresh_token: second.body.refresh_token })
-  assert.equal(reused.body.code, 'refresh_token_reused')
+  const reuseAnswer = await call('POST', '/auth/refresh', { refresh_token: secondSignIn.body.refresh_token })
+  assert.equal(reuseAnswer.body.code, 'refresh_token_reused')
   await call('POST', '/auth/refresh', { refresh_token: refreshed.body.refresh_token })
 
   // Creates keys, exchanges them, and uses the hub and apps.
-  const adaHeaders = bearer(first.access_token)
+  const adaHeaders = bearer(firstSignIn.access_token)
   const createdKey = await call('POST', '/v1/api-keys', { name: 'one' }, adaHeaders)
-  const rotated = await call('POST', `/v1/api-keys/${createdKey.body.id}/rotate`, {}, adaHeaders)
-  secrets.add(createdKey.body.key).add(rotated.body.key)
-  const agent = await call('POST', '/auth/agent-token', { api_key: rotated.body.key })
+  const rotationAnswer = await call('POST', `/v1/api-keys/${createdKey.body.id}/rotate`, {}, adaHeaders)
+  secrets.add(createdKey.body.key).add(rotationAnswer.body.key)
+  const agent = await call('POST', '/auth/agent-token', { api_key: rotationAnswer.body.key })
   secrets.add(agent.body.token)
-  await call('GET', '/v1/me', undefined, bearer(rotated.body.key))
+  await call('GET', '/v1/me', undefined, bearer(rotationAnswer.body.key))
   await call('GET', '/v1/me', undefined, bearer(agent.body.token))
   await call('GET', `/v1/api-keys?token=${createdKey.body.key}`, undefined, adaHeaders)
-  await call('GET', `/nowhere/${createdKey.body.key}?access_token=${first.access_token}`)
+  await call('GET', `/nowhere/${createdKey.body.key}?access_token=${firstSignIn.access_token}`)
   await call('POST', '/auth/agent-token', { api_key: `${createdKey.body.key}x` })
   await call('POST', '/auth/agent-token', `{"api_key": "${createdKey.body.key}"`)
   await call('POST', '/auth/agent-token', { api_key: [createdKey.body.key] })
@@ -121,9 +125,9 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   await keyway('apps', 'add', 'shop', '--name', 'Shop')
   const appSecret = (await keyway('apps', 'secret', 'shop')).out.trim()
   secrets.add(appSecret)
-  await call('POST', '/auth/introspect', { token: rotated.body.key }, basic('shop', appSecret))
-  await call('POST', '/auth/introspect', { token: first.access_token }, basic('shop', `${appSecret}x`))
-  const chargeBody = { user_id: first.user.id, amount: '0.01', description: 'a call' }
+  await call('POST', '/auth/introspect', { token: rotationAnswer.body.key }, basic('shop', appSecret))
+  await call('POST', '/auth/introspect', { token: firstSignIn.access_token }, basic('shop', `${appSecret}x`))
+  const chargeBody = { user_id: firstSignIn.user.id, amount: '0.01', description: 'a call' }
   const idempotency = { 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
   await call('POST', '/v1/charges', chargeBody, { ...basic('shop', appSecret), ...idempotency })
   await call('POST', '/hooks/mail/resend', { type: 'email.bounced' }, { 'svix-signature': 'v1,x' })
@@ -146,8 +150,8 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   for (let guess = 0; guess < 40; guess++)
     await call('POST', '/auth/agent-token', { api_key: `svc_${'A'.repeat(32)}` })
   for (let sent = 0; sent < 6; sent++) await call('POST', '/auth/send-magic-link', { email: ADA })
-  await call('POST', '/auth/revoke', { token: rotated.body.key })
-  await call('POST', '/auth/agent-token', { api_key: rotated.body.key })
+  await call('POST', '/auth/revoke', { token: rotationAnswer.body.key })
+  await call('POST', '/auth/agent-token', { api_key: rotationAnswer.body.key })
   for (const path of [
     '/v1/me',
     '/v1/sessions',
@@ -162,7 +166,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
     clientOutput.push(out, err)
   }
   await call('GET', '/v1/me', undefined, adaHeaders)
-  await call('POST', '/auth/logout', { refresh_token: first.refresh_token })
+  await call('POST', '/auth/logout', { refresh_token: firstSignIn.refresh_token })
   clientOutput.push((await (await fetch(`${server.url}/metrics`)).text()) ?? '')
   await server.end('SIGTERM')
   return { secrets, log: server.output(), clientOutput, settings }
@@ -210,7 +214,7 @@ async function hubVisits(url: string, token: string, key: string): Promise<void>
 
 forEachEngine(engine => {
   test('LOG-01: logs, metrics, errors, lists and commands contain no issued secret and no whole address', async t => {
-    const { secrets, log, clientOutput } = await wholeChain(engine, t)
+    const { secrets, log, clientOutput } = await collectSecretsAndOutput(engine, t)
     assert.ok(secrets.size > 20, `${secrets.size} secrets`)
     assert.ok(log.split('\n').length > 100, 'the log was at debug')
     for (const text of [log, ...clientOutput]) {
@@ -291,10 +295,10 @@ test('LOG-02: no input in fields, paths or headers breaks the JSON lines of the 
   await server.raw(`GET /%0d%0a{"level":"error"} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: "}\r\n\r\n`)
   assert.ok(lines.length > 4)
   for (const line of lines) {
-    const parsed = JSON.parse(line)
+    const logRecord = JSON.parse(line)
     assert.equal(line.indexOf('\n'), line.length - 1)
     assert.ok(!line.includes('\u001b'))
-    assert.notEqual(parsed.msg, 'forged')
+    assert.notEqual(logRecord.msg, 'forged')
   }
 })
 
@@ -305,14 +309,14 @@ test('LOG-03: refused credentials, rights and limits are logged with time, opera
   const { tokens } = await server.signIn('ada@example.com')
   await server.get('/v1/me', { token: tokens.accessToken })
   assert.deepEqual(lines, [], 'at info what succeeds has no line')
-  const refused = []
+  const refusals = []
   for (let guess = 0; guess < 5; guess++)
-    refused.push(await server.post('/auth/agent-token', { api_key: `svc_${'B'.repeat(32)}` }))
+    refusals.push(await server.post('/auth/agent-token', { api_key: `svc_${'B'.repeat(32)}` }))
   await server.post('/auth/agent-token', { nonsense: true })
   const logLines = lines.map(line => JSON.parse(line))
   assert.deepEqual(
     logLines.map(({ code, request_id }) => [code, request_id]),
-    refused.map(({ body }) => [body.code, body.request_id]),
+    refusals.map(({ body }) => [body.code, body.request_id]),
   )
   assert.equal(logLines.at(-1).code, 'rate_limited')
   assert.deepEqual(

@@ -36,9 +36,9 @@ export function createFormBrowser(url: string): FormBrowser {
     async submit(path, action, fields) {
       const { text } = await call(path)
       const form = text.split(/<form\b/).find(each => each.includes(`action="${action}"`)) ?? ''
-      const hidden = [...form.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g)]
+      const hiddenFields = [...form.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g)]
       const body = new URLSearchParams([
-        ...hidden.map(([, name, value]) => [name!, value!]),
+        ...hiddenFields.map(([, name, value]) => [name!, value!]),
         ...Object.entries(fields),
       ])
       const headers = { 'Content-Type': 'application/x-www-form-urlencoded' }

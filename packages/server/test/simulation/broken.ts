@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, '../../../..')
  * A plausible bug that the simulation must find. Each `find` occurs once in the file; `put` replaces it, and has no
  * types.
  */
-export interface Broken {
+export interface BrokenVariant {
   name: string
   /** Below packages/server/src. */
   file: string
@@ -17,7 +17,7 @@ export interface Broken {
   shownBy: RegExp
 }
 
-export const BROKEN: Broken[] = [
+export const BROKEN_VARIANTS: BrokenVariant[] = [
   {
     name: 'link-read-then-write',
     file: 'storage/magic-links.ts',
@@ -136,9 +136,11 @@ export const BROKEN: Broken[] = [
 
 /** Applies the bug of this name to its file, in memory and for this process. Returns the pattern of the violation. */
 export function applyVariant(name: string): RegExp {
-  const variant = BROKEN.find(each => each.name === name)
+  const variant = BROKEN_VARIANTS.find(each => each.name === name)
   if (!variant)
-    throw new Error(`no variant is named ${name}; there are ${BROKEN.map(each => each.name).join(', ')}`)
+    throw new Error(
+      `no variant is named ${name}; there are ${BROKEN_VARIANTS.map(each => each.name).join(', ')}`,
+    )
   process.env.KEYWAY_MUTANT = JSON.stringify(changeOf(variant))
   createRequire(import.meta.url)(join(ROOT, 'tools/mutants/hook.cjs'))
   return variant.shownBy
@@ -147,7 +149,7 @@ export function applyVariant(name: string): RegExp {
 /**
  * Returns the file of a bug, and the places in it that change. @throws Error unless each of them occurs exactly once
  */
-export function changeOf(variant: Broken): {
+export function changeOf(variant: BrokenVariant): {
   file: string
   edits: { start: number; end: number; text: string }[]
 } {

@@ -6,8 +6,8 @@ import type { Scheduler, SimulatedProcess } from './scheduler.ts'
 const CALL_TIMEOUT_MS = 10_000
 
 /** The client got no answer, so it does not know whether the call had an effect. */
-export class Lost extends Error {
-  override readonly name = 'Lost'
+export class LostAnswer extends Error {
+  override readonly name = 'LostAnswer'
 }
 
 export type Ports = NonNullable<SimulatedNode['ports']> & NodeServices
@@ -33,7 +33,7 @@ export class Calls {
     this.#onUnexpected = deps.onUnexpected
   }
 
-  /** @throws KeywayError if the service refuses, Lost if the client gets no answer */
+  /** @throws KeywayError if the service refuses, LostAnswer if the client gets no answer */
   request<Value>(
     client: SimulatedProcess,
     name: string,
@@ -42,7 +42,7 @@ export class Calls {
     const nodes = this.#nodes().filter(each => each.isReady && !each.isDraining)
     const node = nodes.length > 0 ? this.#random.pick(nodes) : null
     return new Promise((resolve, reject) => {
-      const lose = () => reject(new Lost(name))
+      const lose = () => reject(new LostAnswer(name))
       const cancel = this.#scheduler.after(client, CALL_TIMEOUT_MS, `${name} timed out`, lose)
       const answer = (settle: () => void) => {
         if (this.#random.next() < this.loss) return
@@ -72,7 +72,7 @@ export class Calls {
 
 /** The code of a refusal; `lost` if the outcome is unknown, which `unavailable` leaves open too. */
 export function refusalOf(error: unknown): string {
-  if (error instanceof Lost) return 'lost'
+  if (error instanceof LostAnswer) return 'lost'
   if (error instanceof KeywayError) return error.code === 'unavailable' ? 'lost' : error.code
   throw error
 }

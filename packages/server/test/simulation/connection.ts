@@ -1,5 +1,5 @@
 import type { SimulatedCarrierMessage } from './carrier.ts'
-import { Work } from './database.ts'
+import { SimulatedTransaction } from './database.ts'
 import { inFailedTransaction, lockTimeout } from './database-errors.ts'
 import type { DatabaseServer } from './database-server.ts'
 import type { SimulatedProcess } from './scheduler.ts'
@@ -36,7 +36,7 @@ export class Connection {
   #isGone = false
   #queue: Request[] = []
   #isBlocked = false
-  #work: Work | null = null
+  #work: SimulatedTransaction | null = null
   #hasFailed = false
   #notifications: SimulatedCarrierMessage[] = []
 
@@ -121,7 +121,7 @@ export class Connection {
   #handle(request: Request): void {
     const { sql } = request
     if (sql.startsWith('begin')) {
-      this.#work = new Work(this.#server.scheduler.now)
+      this.#work = new SimulatedTransaction(this.#server.scheduler.now)
       this.#answer(request, emptyAnswer('BEGIN'))
     } else if (sql === 'commit') this.#commit(request)
     else if (sql === 'rollback') {
@@ -133,10 +133,10 @@ export class Connection {
   #execute(request: Request): void {
     if (this.#hasFailed) this.#answer(request, { error: inFailedTransaction() })
     else if (request.sql === NOTIFY) this.#notify(request)
-    else this.#run(request, this.#work ?? new Work(this.#server.scheduler.now))
+    else this.#run(request, this.#work ?? new SimulatedTransaction(this.#server.scheduler.now))
   }
 
-  #run(request: Request, own: Work): void {
+  #run(request: Request, own: SimulatedTransaction): void {
     try {
       const executed = this.#server.execute(own, request.sql, request.parameters)
       if ('blockedBy' in executed) {
@@ -151,28 +151,28 @@ export class Connection {
   }
 
   /** Runs the statement again when the transaction that it waits for has ended. */
-  #await(request: Request, own: Work, other: Work): void {
+  #await(request: Request, own: SimulatedTransaction, other: SimulatedTransaction): void {
     const { scheduler, process, database } = this.#server
     this.#isBlocked = true
     own.waitsFor = other
-    let isOver = false
-    const goOn = () => {
-      isOver = true
+    let hasRetried = false
+    const retry = () => {
+      hasRetried = true
       cancel()
       own.waitsFor = null
       this.#isBlocked = false
     }
     const cancel = scheduler.after(process, LOCK_TIMEOUT_MS, 'lock timeout', () => {
-      if (isOver) return
-      goOn()
+      if (hasRetried) return
+      retry()
       this.#fail(request, own, lockTimeout())
       this.#serve()
     })
     database.whenEnded(other, () => {
-      if (isOver) return
+      if (hasRetried) return
       scheduler.after(process, 0, 'unblocked', () => {
-        if (isOver) return
-        goOn()
+        if (hasRetried) return
+        retry()
         if (this.#isGone) return
         this.#queue.unshift(request)
         this.#serve()
@@ -180,7 +180,7 @@ export class Connection {
     })
   }
 
-  #fail(request: Request, own: Work, error: unknown): void {
+  #fail(request: Request, own: SimulatedTransaction, error: unknown): void {
     if (this.#work) this.#hasFailed = true
     else this.#server.database.rollBack(own)
     this.#answer(request, { error })

@@ -1,7 +1,7 @@
 import type { Random } from '../hub/support/random.ts'
 import type { Broker, SimulatedCarrierMessage } from './carrier.ts'
 import type { Connection } from './connection.ts'
-import { type Executed, isRead, SimulatedDatabase, type Work } from './database.ts'
+import { type Executed, isRead, SimulatedDatabase, type SimulatedTransaction } from './database.ts'
 import { START } from './globals.ts'
 import { type Scheduler, SimulatedProcess } from './scheduler.ts'
 import type { Trace } from './trace.ts'
@@ -44,7 +44,7 @@ export class DatabaseServer {
   readonly faults: DatabaseFaults
   readonly #broker: Broker
   readonly #trace: Trace
-  readonly #onCommit: (work: Work) => void
+  readonly #onCommit: (work: SimulatedTransaction) => void
   /** Milliseconds by which the database's clock was stepped. */
   clockOffset = 0
 
@@ -54,7 +54,7 @@ export class DatabaseServer {
     random: Random
     broker: Broker
     trace: Trace
-    onCommit(work: Work): void
+    onCommit(work: SimulatedTransaction): void
   }) {
     this.database = new SimulatedDatabase(deps.image)
     this.scheduler = deps.scheduler
@@ -72,7 +72,7 @@ export class DatabaseServer {
     return this.faults.latency()
   }
 
-  execute(work: Work, sql: string, parameters: readonly unknown[]): Executed {
+  execute(work: SimulatedTransaction, sql: string, parameters: readonly unknown[]): Executed {
     const executed = this.database.execute(work, sql, parameters)
     if (!isRead(sql)) {
       const result = 'blockedBy' in executed ? 'waits' : executed.changes
@@ -81,7 +81,7 @@ export class DatabaseServer {
     return executed
   }
 
-  commit(work: Work, notifications: SimulatedCarrierMessage[]): void {
+  commit(work: SimulatedTransaction, notifications: SimulatedCarrierMessage[]): void {
     this.database.commit(work)
     this.publish(notifications)
     if (work.locks.size > 0) this.#onCommit(work)

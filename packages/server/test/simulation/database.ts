@@ -5,14 +5,14 @@ import { deadlock, toDatabaseError } from './database-errors.ts'
 import { type RowLocks, watchRows } from './row-locks.ts'
 
 /** A transaction of the simulated database. */
-export class Work {
+export class SimulatedTransaction {
   /** The transaction's changes while those of another one are applied to the connection. */
   changes: Uint8Array | null = null
   session: Session | null = null
   readonly locks = new Set<string>()
   /** When it began, in milliseconds of the run. */
   readonly startedAt: number
-  waitsFor: Work | null = null
+  waitsFor: SimulatedTransaction | null = null
   hasEnded = false
   /** Rules that the changes would break if they were committed. */
   readonly broken = new Set<string>()
@@ -22,7 +22,7 @@ export class Work {
   }
 }
 
-export type Executed = Result | { blockedBy: Work }
+export type Executed = Result | { blockedBy: SimulatedTransaction }
 
 /**
  * PostgreSQL's READ COMMITTED on SQLite's engine, in memory. Any number of transactions may be open at once: the
@@ -33,10 +33,10 @@ export type Executed = Result | { blockedBy: Work }
 export class SimulatedDatabase {
   readonly sqlite = new DatabaseSync(':memory:')
   readonly #rows: RowLocks
-  readonly #owners = new Map<string, Work>()
+  readonly #owners = new Map<string, SimulatedTransaction>()
   readonly #statements = new Map<string, StatementSync>()
-  #installed: Work | null = null
-  #onEnd = new Map<Work, (() => void)[]>()
+  #installed: SimulatedTransaction | null = null
+  #onEnd = new Map<SimulatedTransaction, (() => void)[]>()
 
   constructor(image: Uint8Array) {
     this.sqlite.deserialize(image)
@@ -55,7 +55,7 @@ export class SimulatedDatabase {
   }
 
   /** @throws DatabaseError */
-  execute(work: Work, sql: string, parameters: readonly unknown[]): Executed {
+  execute(work: SimulatedTransaction, sql: string, parameters: readonly unknown[]): Executed {
     if (isRead(sql)) {
       if (work.changes || work.session) this.#install(work)
       else this.#uninstall()
@@ -70,7 +70,7 @@ export class SimulatedDatabase {
       this.#undoStatement()
       throw error
     }
-    const keys = this.#rows.take()
+    const keys = this.#rows.takeKeys()
     const other = keys.map(key => this.#owners.get(key)).find(owner => owner && owner !== work)
     if (other) {
       this.#undoStatement()
@@ -85,7 +85,7 @@ export class SimulatedDatabase {
     return result
   }
 
-  commit(work: Work): void {
+  commit(work: SimulatedTransaction): void {
     if (work.changes || work.session) {
       this.#install(work)
       work.session!.close()
@@ -96,14 +96,14 @@ export class SimulatedDatabase {
     this.#end(work)
   }
 
-  rollBack(work: Work): void {
+  rollBack(work: SimulatedTransaction): void {
     if (this.#installed === work) this.#uninstall()
     work.changes = null
     this.#end(work)
   }
 
   /** Calls back when a transaction has ended. */
-  whenEnded(work: Work, callback: () => void): void {
+  whenEnded(work: SimulatedTransaction, callback: () => void): void {
     this.#onEnd.set(work, [...(this.#onEnd.get(work) ?? []), callback])
   }
 
@@ -116,7 +116,7 @@ export class SimulatedDatabase {
     this.sqlite.close()
   }
 
-  #end(work: Work): void {
+  #end(work: SimulatedTransaction): void {
     if (work.hasEnded) return
     work.hasEnded = true
     for (const key of work.locks) this.#owners.delete(key)
@@ -125,7 +125,7 @@ export class SimulatedDatabase {
     for (const callback of callbacks) callback()
   }
 
-  #install(work: Work): void {
+  #install(work: SimulatedTransaction): void {
     if (this.#installed === work) return
     this.#uninstall()
     this.sqlite.exec('savepoint transaction_of_work')
@@ -134,7 +134,7 @@ export class SimulatedDatabase {
     if (work.changes && !this.sqlite.applyChangeset(work.changes as never))
       throw new Error('the changes of a transaction no longer apply')
     work.changes = null
-    this.#rows.take()
+    this.#rows.takeKeys()
   }
 
   #uninstall(): void {
@@ -149,13 +149,14 @@ export class SimulatedDatabase {
   }
 
   #undoStatement(): void {
-    this.#rows.take()
+    this.#rows.takeKeys()
     this.sqlite.exec('rollback to statement')
     this.sqlite.exec('release statement')
   }
 
-  #assertNoCircle(work: Work, other: Work): void {
-    for (let next: Work | null = other; next; next = next.waitsFor) if (next === work) throw deadlock()
+  #assertNoCircle(work: SimulatedTransaction, other: SimulatedTransaction): void {
+    for (let next: SimulatedTransaction | null = other; next; next = next.waitsFor)
+      if (next === work) throw deadlock()
   }
 
   #run(sql: string, parameters: readonly unknown[]): Result {

@@ -28,14 +28,14 @@ export function createEngine(deps: {
 }): Engine {
   const { server, pool, carrier, log } = deps
   const connections = createConnections(pool.asPool, POOL_SIZE)
-  const once = (sql: string, parameters: readonly unknown[]) =>
+  const executeOnce = (sql: string, parameters: readonly unknown[]) =>
     withConnection(connections, isRead(sql) ? 'read' : 'write', client =>
       runStatement(client, sql, parameters),
     )
   const execute = (sql: string, parameters: readonly unknown[]) =>
-    withRetries(isRead(sql), () => once(sql, parameters))
+    withRetries(isRead(sql), () => executeOnce(sql, parameters))
   const indexedBy = (index: string) => `indexed by ${index}`
-  const absent = () => {
+  const notSimulated = () => {
     throw new Error('not part of the simulation')
   }
 
@@ -64,9 +64,9 @@ export function createEngine(deps: {
     async close() {
       await carrier.stop()
     },
-    snapshot: absent,
-    appendOnly: absent,
-    refuseTruncate: absent,
-    trigramIndex: absent,
+    snapshot: notSimulated,
+    appendOnly: notSimulated,
+    refuseTruncate: notSimulated,
+    trigramIndex: notSimulated,
   }
 }

@@ -11,10 +11,10 @@ export interface Profile {
   hints: number
   mail: number
   /** The faults from which the saboteur picks one after the other. */
-  acts: readonly Act[]
+  acts: readonly FaultName[]
 }
 
-type Act = keyof typeof ACTS
+type FaultName = keyof typeof FAULTS
 
 const PROFILES: Profile[] = [
   { name: 'calm', calls: 0, commits: 0, hints: 0, mail: 0, acts: ['breakLine', 'restart'] },
@@ -108,13 +108,13 @@ export class Saboteur extends SimulatedProcess {
       if (this.#world.isResting) return
       const act = random.pick(this.#profile.acts)
       this.#world.note(`fault: ${act}`)
-      ACTS[act](this.#world, random, this)
+      FAULTS[act](this.#world, random, this)
       this.#next()
     })
   }
 }
 
-const ACTS = {
+const FAULTS = {
   breakLine(world: World, random: Random) {
     random.pick(world.robots)?.line?.cut(random.between(0, 500), random.pick([null, random.between(0, 2000)]))
   },

@@ -8,17 +8,17 @@ import { currentProcess, type Scheduler, type SimulatedProcess } from './schedul
 /** The time of day at which every run begins. */
 export const START = Date.UTC(2026, 10, 20, 12)
 
-interface Running {
+interface SimulatedRun {
   scheduler: Scheduler
   random: Random
 }
 
-let running: Running | null = null
-const real = { setTimeout, Date, random: Math.random, now: performance.now.bind(performance) }
+let currentRun: SimulatedRun | null = null
+const realGlobals = { setTimeout, Date, random: Math.random, now: performance.now.bind(performance) }
 
 /** Makes time and randomness of this process follow a run; with null they are real again. */
-export function follow(run: Running | null): void {
-  running = run
+export function followRun(run: SimulatedRun | null): void {
+  currentRun = run
 }
 
 class SimulatedTimer {
@@ -37,7 +37,7 @@ class SimulatedTimer {
   }
 
   #start(name: string): void {
-    const { scheduler } = running!
+    const { scheduler } = currentRun!
     this.#cancel = scheduler.after(this.#owner, this.#ms, name, () => {
       if (this.#repeats) this.#start(name)
       this.#callback()
@@ -80,9 +80,9 @@ function clear(of: unknown): void {
 
 function wait(ms?: number, value?: unknown, options: { signal?: AbortSignal } = {}): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const waiting = new SimulatedTimer(() => resolve(value), ms, false, 'wait')
+    const timer = new SimulatedTimer(() => resolve(value), ms, false, 'wait')
     options.signal?.addEventListener('abort', () => {
-      waiting.close()
+      timer.close()
       reject(options.signal?.reason)
     })
   })
@@ -100,35 +100,35 @@ class SimulatedDate extends Date {
 }
 
 function systemTime(): number {
-  if (!running) return real.Date.now()
-  return Math.floor(START + running.scheduler.now + currentProcess().systemOffset)
+  if (!currentRun) return realGlobals.Date.now()
+  return Math.floor(START + currentRun.scheduler.now + currentProcess().systemOffset)
 }
 
 function monotonic(): number {
-  return running ? running.scheduler.now : real.now()
+  return currentRun ? currentRun.scheduler.now : realGlobals.now()
 }
 
 /** Calls `draw`, which takes bytes from a pool, until this run has refilled that pool. */
 export function refill(draw: () => void): void {
-  for (const before = fills; fills === before; ) draw()
+  for (const before = fillCount; fillCount === before; ) draw()
 }
 
-let fills = 0
+let fillCount = 0
 
 function fill<Bytes extends NodeJS.ArrayBufferView>(into: Bytes, offset = 0, size?: number): Bytes {
   const bytes = new Uint8Array(into.buffer, into.byteOffset + offset, size ?? into.byteLength - offset)
-  const { random } = running!
-  fills++
+  const { random } = currentRun!
+  fillCount++
   for (let at = 0; at < bytes.length; at++) bytes[at] = random.between(0, 255)
   return into
 }
 
 function randomInt(low: number, high?: number): number {
   const [from, to] = high === undefined ? [0, low] : [low, high]
-  return running!.random.between(from, to - 1)
+  return currentRun!.random.between(from, to - 1)
 }
 
-/** Bits of a version 4 UUID. */
+/** Returns a version 4 UUID made of the run's random bytes. */
 function randomUuid(): string {
   const hex = fill(Buffer.alloc(16)).toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`
@@ -139,7 +139,7 @@ function randomUuid(): string {
  * loaded.
  */
 export function installGlobals(): void {
-  const scheduled = {
+  const simulatedFunctions = {
     setTimeout: timer(false, 'timeout'),
     setInterval: timer(true, 'interval'),
     setImmediate: immediate,
@@ -147,17 +147,17 @@ export function installGlobals(): void {
     clearInterval: clear,
     clearImmediate: clear,
   }
-  for (const [name, simulated] of Object.entries(scheduled)) {
+  for (const [name, simulated] of Object.entries(simulatedFunctions)) {
     const original = (globalThis as unknown as Record<string, (...args: unknown[]) => unknown>)[name]!
-    const either = (...args: unknown[]) =>
-      running ? (simulated as (...args: unknown[]) => unknown)(...args) : original(...args)
-    Object.assign(globalThis, { [name]: either })
-    Object.assign(timers, { [name]: either })
+    const realOrSimulated = (...args: unknown[]) =>
+      currentRun ? (simulated as (...args: unknown[]) => unknown)(...args) : original(...args)
+    Object.assign(globalThis, { [name]: realOrSimulated })
+    Object.assign(timers, { [name]: realOrSimulated })
   }
   replace(timersPromises, 'setTimeout', wait)
   replace(timersPromises, 'setImmediate', (value?: unknown) => wait(0, value))
   Object.assign(globalThis, { Date: SimulatedDate })
-  Math.random = () => (running ? running.random.next() : real.random())
+  Math.random = () => (currentRun ? currentRun.random.next() : realGlobals.random())
   performance.now = monotonic
   replace(crypto, 'randomBytes', (size: number) => fill(Buffer.alloc(size)))
   replace(crypto, 'randomFillSync', fill)
@@ -171,7 +171,12 @@ export function installGlobals(): void {
 /** Replaces a function by one that calls `simulated` during a run, and the original otherwise. */
 function replace(on: object, name: string, simulated: unknown): void {
   const original = Reflect.get(on, name) as (...args: unknown[]) => unknown
-  const either = (...args: unknown[]) =>
-    running ? (simulated as (...args: unknown[]) => unknown)(...args) : original.apply(on, args)
-  Object.defineProperty(on, name, { value: either, configurable: true, writable: true, enumerable: true })
+  const realOrSimulated = (...args: unknown[]) =>
+    currentRun ? (simulated as (...args: unknown[]) => unknown)(...args) : original.apply(on, args)
+  Object.defineProperty(on, name, {
+    value: realOrSimulated,
+    configurable: true,
+    writable: true,
+    enumerable: true,
+  })
 }

@@ -1,8 +1,8 @@
 import type { AgentConnection } from '../../src/hub/agent-connection.ts'
-import type { Work } from './database.ts'
+import type { SimulatedTransaction } from './database.ts'
 import type { World } from './world.ts'
 
-/** How long a connection may outlive its key: a lost event, or a node that is cut off from the database. */
+/** How long a connection may outlive its key if an event is lost, or the node is cut off from the database. */
 const REVOCATION_BOUND_MS = 15_000
 /** The bound for runs in which nothing is lost or slow: events arrive before the next sweep of the database. */
 const CALM_REVOCATION_BOUND_MS = 250
@@ -24,7 +24,7 @@ export class Invariants {
   }
 
   /** Checks what a transaction changed. */
-  committed({ locks }: Work): void {
+  committed({ locks }: SimulatedTransaction): void {
     const tables = new Set([...locks].map(key => key.slice(0, key.indexOf('/'))))
     if (tables.has('api_keys')) this.#checkKeys()
     if (this.#world.isCalm && (tables.has('api_keys') || tables.has('users'))) this.#watchRevocations()
@@ -42,12 +42,12 @@ export class Invariants {
   /** Checks what must hold once all faults are over. */
   checkAtRest(): void {
     const { server } = this.#world
-    const waiting = this.#rows(
+    const queuedMails = this.#rows(
       'select id from messages where state = ? and created_at < ?',
       'queued',
       server.time - MINUTE_MS,
     )
-    if (waiting.length > 0) this.#world.violate(`${waiting.length} mails were never delivered`)
+    if (queuedMails.length > 0) this.#world.violate(`${queuedMails.length} mails were never delivered`)
     if (server.database.isLockedSince(this.#world.now - TRANSACTION_BOUND_MS))
       this.#world.violate('a transaction never ended')
   }
@@ -55,24 +55,24 @@ export class Invariants {
   /** Checks that a person has at most as many active keys as the limit allows, plus one that is being rotated. */
   #checkKeys(): void {
     const { config, server } = this.#world
-    const over = this.#rows(
+    const peopleOverLimit = this.#rows(
       `select user_id, count(*) as keys, count(replaced_by) as replaced from api_keys
        where revoked_at is null and (expires_at is null or expires_at > ?)
        group by user_id having count(*) > ?`,
       Math.ceil(server.time) + 1000,
       config.maxActiveKeys,
     )
-    for (const { user_id: id, keys, replaced } of over)
+    for (const { user_id: id, keys, replaced } of peopleOverLimit)
       if (Number(keys) > config.maxActiveKeys + 1 || replaced === 0)
         this.#world.violate(`${keys} keys of ${id} are active, of at most ${config.maxActiveKeys}`)
   }
 
   #checkBalances(): void {
-    const wrong = this.#rows(
+    const wrongBalances = this.#rows(
       `select user_id, balance from balances where balance <>
        (select coalesce(sum(amount), 0) from ledger_entries l where l.user_id = balances.user_id)`,
     )
-    for (const { user_id: id, balance } of wrong)
+    for (const { user_id: id, balance } of wrongBalances)
       this.#world.violate(`the balance ${balance} of ${id} is not the sum of the ledger`)
   }
 
@@ -98,34 +98,35 @@ export class Invariants {
   }
 
   #noteEndedKeys(): void {
-    const ended = this.#rows(
+    const endedRows = this.#rows(
       `select k.id from api_keys k join users u on u.id = k.user_id
        where k.revoked_at is not null or k.expires_at <= ? or u.status <> 'active'`,
       Math.floor(this.#world.server.time),
     )
-    const ids = new Set(ended.map(({ id }) => String(id)))
+    const ids = new Set(endedRows.map(({ id }) => String(id)))
     for (const id of this.#endedAt.keys()) if (!ids.has(id)) this.#endedAt.delete(id)
     for (const id of ids) if (!this.#endedAt.has(id)) this.#endedAt.set(id, this.#world.now)
   }
 
   /** Checks the connections of keys that were just revoked, once all nodes must have received the event. */
   #watchRevocations(): void {
-    const revoked = this.#revokedKeys()
-    const added = [...revoked].filter(id => !this.#revoked.has(id))
-    this.#revoked = revoked
-    if (added.length > 0) this.#world.later(CALM_REVOCATION_BOUND_MS, () => this.#checkRevoked(added))
+    const revokedIds = this.#revokedKeys()
+    const newlyRevoked = [...revokedIds].filter(id => !this.#revoked.has(id))
+    this.#revoked = revokedIds
+    if (newlyRevoked.length > 0)
+      this.#world.later(CALM_REVOCATION_BOUND_MS, () => this.#checkRevoked(newlyRevoked))
   }
 
   #checkRevoked(ids: string[]): void {
     // An account that was suspended may be active again, and its keys usable.
-    const revoked = this.#revokedKeys()
+    const revokedIds = this.#revokedKeys()
     for (const { lines, isDraining, name } of this.#world.nodes) {
       if (isDraining) continue
       for (const { server } of lines) {
         const connection = server.connection as AgentConnection | null
         if (connection?.state !== 'open' || server.readyState !== OPEN) continue
         const { keyId } = connection
-        if (ids.includes(keyId) && revoked.has(keyId))
+        if (ids.includes(keyId) && revokedIds.has(keyId))
           this.#world.violate(
             `${name}: a connection of ${keyId} was open ${CALM_REVOCATION_BOUND_MS} ms after its end`,
           )

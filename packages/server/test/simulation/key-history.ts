@@ -107,9 +107,11 @@ export class KeyHistory {
       world.violate(`key ${this.id} was exchanged while its owner was suspended`)
     if (this.#limit === null) return
     this.#exchanges.push({ from, to: world.now })
-    const recent = this.#exchanges.filter(each => each.from > world.now - MINUTE_MS + CLOCK_TOLERANCE_MS)
-    if (recent.length > this.#limit)
-      world.violate(`key ${this.id} was exchanged ${recent.length} times in a minute`)
+    const recentExchanges = this.#exchanges.filter(
+      each => each.from > world.now - MINUTE_MS + CLOCK_TOLERANCE_MS,
+    )
+    if (recentExchanges.length > this.#limit)
+      world.violate(`key ${this.id} was exchanged ${recentExchanges.length} times in a minute`)
   }
 
   #refused(code: string): void {

@@ -3,7 +3,7 @@ import type { Random } from '../hub/support/random.ts'
 import { plainMail } from '../support/plain-mail.ts'
 import { currentProcess, type Scheduler } from './scheduler.ts'
 
-/** Delivers mail to the people of the simulation; sometimes the answer to a delivery is lost, or it fails. */
+/** Delivers mail to the people of the simulation. Sometimes a delivery fails, or the answer to it is lost. */
 export class PostOffice {
   readonly mailboxes = new Map<string, Mail[]>()
   readonly #scheduler: Scheduler

@@ -79,21 +79,21 @@ export class Person extends SimulatedProcess {
   }
 
   #liveSession(): SessionHistory | null {
-    const live = this.sessions.filter(({ isOver }) => !isOver)
-    return live.length > 0 ? this.random.pick(live) : null
+    const liveSessions = this.sessions.filter(({ isOver }) => !isOver)
+    return liveSessions.length > 0 ? this.random.pick(liveSessions) : null
   }
 
   async #useKeys(dice: number): Promise<void> {
-    const live = this.keys.filter(({ isOver }) => !isOver)
-    if (live.length === 0 || dice < 0.2) {
+    const liveKeys = this.keys.filter(({ isOver }) => !isOver)
+    if (liveKeys.length === 0 || dice < 0.2) {
       const limit = this.random.next() < 0.3 ? LIMIT_PER_MINUTE : null
-      const created = await Promise.all(
+      const createdKeys = await Promise.all(
         Array.from({ length: this.random.pick([1, 1, 3]) }, () => KeyHistory.create(this, limit)),
       )
-      this.keys.push(...created.filter(each => each !== null))
+      this.keys.push(...createdKeys.filter(each => each !== null))
       return
     }
-    const key = this.random.pick(this.random.next() < 0.8 ? live : this.keys)
+    const key = this.random.pick(this.random.next() < 0.8 ? liveKeys : this.keys)
     if (dice < 0.6) await key.exchange()
     else if (dice < 0.72) await this.#visit(key)
     else if (dice < 0.87) await key.revoke()

@@ -82,24 +82,24 @@ export class Robot extends SimulatedProcess {
     if (to === this) return
     const n = this.sent++
     const data = [robots.indexOf(this), n, ''] satisfies Json
-    const sent: AgentHistory['sent'][number] = {
+    const sentMessage: AgentHistory['sent'][number] = {
       n,
       to: to ? robots.indexOf(to) : null,
       at: this.#world.now,
       outcome: null,
       isUncertain: false,
     }
-    this.history.sent.push(sent)
-    this.#world.note(`${this.name}: sends ${data} to ${sent.to ?? 'all'}`)
-    const byId = random.next() < 0.3 && to?.agent.connection?.connectionId
-    const target = to ? byId || to.history.keyId : 'all'
+    this.history.sent.push(sentMessage)
+    this.#world.note(`${this.name}: sends ${data} to ${sentMessage.to ?? 'all'}`)
+    const connectionId = random.next() < 0.3 && to?.agent.connection?.connectionId
+    const target = to ? connectionId || to.history.keyId : 'all'
     this.#world.scheduler.within(this, () =>
       this.agent.send(target, data).then(
         ({ delivered, held = 0 }) => {
-          sent.outcome = { delivered, held }
+          sentMessage.outcome = { delivered, held }
         },
         error => {
-          sent.outcome = { delivered: 0, held: 0, error: String(error.code) }
+          sentMessage.outcome = { delivered: 0, held: 0, error: String(error.code) }
         },
       ),
     )

@@ -2,8 +2,8 @@ import type { DatabaseSync } from 'node:sqlite'
 
 /** Reports the rows that a statement writes, by the keys that conflict with those of concurrent transactions. */
 export interface RowLocks {
-  /** The keys that were written since the last call. */
-  take(): string[]
+  /** Returns the keys that were written since the last call. */
+  takeKeys(): string[]
 }
 
 /** The primary key and the other unique keys of a table, without those of partial indexes. */
@@ -20,7 +20,7 @@ interface UniqueKeys {
  */
 export function watchRows(database: DatabaseSync): RowLocks {
   const uniqueKeysByTable = new Map<string, UniqueKeys>()
-  let written: string[] = []
+  let writtenKeys: string[] = []
   database.function('row_written', { varargs: true }, (table, event, ...values) => {
     const { columns, keys } = uniqueKeysByTable.get(String(table))!
     const [before, after] = [values.slice(0, columns.length), values.slice(-columns.length)]
@@ -28,7 +28,8 @@ export function watchRows(database: DatabaseSync): RowLocks {
       const key = keyOf(after, positions)
       const isSame = event === 'update' && key === keyOf(before, positions)
       // Every change of a row conflicts by its primary key, but by another unique key only if that key is new.
-      if (key !== null && (at === 0 || (event !== 'delete' && !isSame))) written.push(`${table}/${at}/${key}`)
+      if (key !== null && (at === 0 || (event !== 'delete' && !isSame)))
+        writtenKeys.push(`${table}/${at}/${key}`)
     }
     return null
   })
@@ -47,10 +48,10 @@ export function watchRows(database: DatabaseSync): RowLocks {
     createTrigger('delete', columnsOf('old'))
   }
   return {
-    take() {
-      const taken = written
-      written = []
-      return taken
+    takeKeys() {
+      const keysSinceLastCall = writtenKeys
+      writtenKeys = []
+      return keysSinceLastCall
     },
   }
 }
@@ -64,7 +65,7 @@ function uniqueKeysOf(database: DatabaseSync, table: string): UniqueKeys {
   const primary = (
     database.prepare(`pragma table_info("${table}")`).all() as { name: string; pk: number }[]
   ).filter(({ pk }) => pk > 0)
-  const unique = (
+  const uniqueIndexes = (
     database.prepare(`pragma index_list("${table}")`).all() as {
       name: string
       unique: number
@@ -74,7 +75,7 @@ function uniqueKeysOf(database: DatabaseSync, table: string): UniqueKeys {
   ).filter(index => index.unique === 1 && index.origin !== 'pk' && index.partial === 0)
   const keys = [
     primary.map(({ name }) => name),
-    ...unique.map(({ name }) =>
+    ...uniqueIndexes.map(({ name }) =>
       (database.prepare(`pragma index_info("${name}")`).all() as { name: string }[]).map(each => each.name),
     ),
   ]

@@ -10,10 +10,10 @@ interface Rule {
 
 /** Endings are never undone, and counters change in one direction only. */
 const RULES: Rule[] = [
-  forever('api_keys', 'revoked_at', 'the revocation of a key'),
-  forever('magic_links', 'used_at', 'the use of a link'),
-  forever('sessions', 'ended_at', 'the end of a session'),
-  forever('sessions', 'ended_by', 'the cause of the end of a session'),
+  setOnce('api_keys', 'revoked_at', 'the revocation of a key'),
+  setOnce('magic_links', 'used_at', 'the use of a link'),
+  setOnce('sessions', 'ended_at', 'the end of a session'),
+  setOnce('sessions', 'ended_by', 'the cause of the end of a session'),
   {
     table: 'users',
     when: "old.status = 'deleted' and new.status <> 'deleted'",
@@ -42,7 +42,7 @@ const RULES: Rule[] = [
   { table: 'balances', when: 'new.balance < 0', message: 'a balance is negative' },
 ]
 
-function forever(table: string, column: string, what: string): Rule {
+function setOnce(table: string, column: string, what: string): Rule {
   return {
     table,
     when: `old.${column} is not null and new.${column} is not old.${column}`,

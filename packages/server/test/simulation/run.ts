@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
-import { applyVariant, BROKEN } from './broken.ts'
+import { applyVariant, BROKEN_VARIANTS } from './broken.ts'
 import { installGlobals } from './globals.ts'
 
 /*
@@ -26,7 +26,7 @@ const { values } = parseArgs({
 })
 
 if (values.broken === 'all') process.exit(findAllVariants())
-const shownBy = values.broken ? applyVariant(values.broken) : null
+const expectedViolation = values.broken ? applyVariant(values.broken) : null
 installGlobals()
 const { migratedDatabase } = await import('./database-image.ts')
 const { simulate } = await import('./simulate.ts')
@@ -44,31 +44,31 @@ while (hasAnotherSeed()) {
   if (values.seed || values.hashes) console.log(`seed ${seed}: ${outcome.hash}`)
   if (outcome.violation) {
     violations++
-    isFound ||= shownBy?.test(outcome.violation) ?? false
+    isFound ||= expectedViolation?.test(outcome.violation) ?? false
     console.log(`VIOLATION seed ${seed}: ${outcome.violation}`)
   }
   seed++
 }
-const hours = simulatedMs / 3_600_000
+const simulatedHours = simulatedMs / 3_600_000
 console.log(
-  `${seed - first} seeds from ${first}: ${violations} violations; ${hours.toFixed(2)} simulated hours, ${tasks} tasks, ${(hours / minutes()).toFixed(1)} simulated hours a minute, ${(minutes() * 60).toFixed(0)} s`,
+  `${seed - first} seeds from ${first}: ${violations} violations; ${simulatedHours.toFixed(2)} simulated hours, ${tasks} tasks, ${(simulatedHours / minutes()).toFixed(1)} simulated hours a minute, ${(minutes() * 60).toFixed(0)} s`,
 )
-if (shownBy) console.log(`${values.broken} is ${isFound ? '' : 'not '}found`)
-process.exit(shownBy ? (isFound ? 0 : 1) : violations > 0 ? 1 : 0)
+if (expectedViolation) console.log(`${values.broken} is ${isFound ? '' : 'not '}found`)
+process.exit(expectedViolation ? (isFound ? 0 : 1) : violations > 0 ? 1 : 0)
 
 function hasAnotherSeed(): boolean {
   if (values.seed) return seed === first
-  if (shownBy) return !isFound && minutes() < MAX_MINUTES_BROKEN
+  if (expectedViolation) return !isFound && minutes() < MAX_MINUTES_BROKEN
   if (values.hours) return minutes() < Number(values.hours) * 60
   return seed < first + Number(values.seeds)
 }
 
 function findAllVariants(): number {
-  const missed = BROKEN.filter(({ name }) => {
+  const missedVariants = BROKEN_VARIANTS.filter(({ name }) => {
     console.log(`--- ${name}`)
     const args = [import.meta.filename, '--broken', name, '--first', values.first]
     return spawnSync(process.execPath, args, { stdio: 'inherit' }).status !== 0
   })
-  console.log(`${BROKEN.length - missed.length} of ${BROKEN.length} found`)
-  return missed.length > 0 ? 1 : 0
+  console.log(`${BROKEN_VARIANTS.length - missedVariants.length} of ${BROKEN_VARIANTS.length} found`)
+  return missedVariants.length > 0 ? 1 : 0
 }

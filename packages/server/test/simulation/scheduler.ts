@@ -24,13 +24,13 @@ export class SimulatedProcess {
 }
 
 /** The process whose code is running, which the async context keeps over every await. */
-const running = new AsyncLocalStorage<SimulatedProcess>()
+const processStorage = new AsyncLocalStorage<SimulatedProcess>()
 const NO_PROCESS = new SimulatedProcess('world')
 /** Node's own function, since globals.ts replaces the global one. */
 const originalSetImmediate = globalThis.setImmediate
 
 export function currentProcess(): SimulatedProcess {
-  return running.getStore() ?? NO_PROCESS
+  return processStorage.getStore() ?? NO_PROCESS
 }
 
 /**
@@ -63,7 +63,7 @@ export class Scheduler {
 
   /** Runs code of a process now. */
   within<Value>(owner: SimulatedProcess, work: () => Value): Value {
-    return running.run(owner, work)
+    return processStorage.run(owner, work)
   }
 
   /** Runs all tasks until a time, or until the run is stopped. */
@@ -88,7 +88,7 @@ export class Scheduler {
       }
       this.tasks++
       this.#trace.add(this.now, owner.name, task.name)
-      running.run(owner, task.run)
+      processStorage.run(owner, task.run)
       await settlePromises()
     }
     if (!this.isStopped) this.now = Math.max(this.now, time)

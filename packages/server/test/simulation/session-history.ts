@@ -60,8 +60,8 @@ export class SessionHistory {
   async race(): Promise<void> {
     this.mayHaveEnded = true
     const token = this.#token
-    const present = () => this.#present(token, this.#person.newKey(), next => this.#rotated(next))
-    const codes = await Promise.all([present(), present()])
+    const presentToken = () => this.#present(token, this.#person.newKey(), next => this.#rotated(next))
+    const codes = await Promise.all([presentToken(), presentToken()])
     if (codes.includes('refresh_token_reused')) this.#endedByReuse()
   }
 
@@ -70,8 +70,10 @@ export class SessionHistory {
     const { world, random } = this.#person
     if (this.#used.length === 0) return
     this.mayHaveEnded = true
-    const old = random.pick(this.#used)
-    const code = await this.#present(old, null, () => world.violate('a used refresh token was accepted'))
+    const usedToken = random.pick(this.#used)
+    const code = await this.#present(usedToken, null, () =>
+      world.violate('a used refresh token was accepted'),
+    )
     if (code === 'refresh_token_reused') this.#endedByReuse()
     else if (code !== 'ok' && code !== 'lost') this.#endedAt ??= world.now
   }

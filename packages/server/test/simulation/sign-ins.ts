@@ -10,10 +10,10 @@ const MAX_MAIL_WAITS = 20
 export async function signIn(person: Person): Promise<SessionHistory | null> {
   const { world, email } = person
   const tokensBefore = new Set(world.mail.tokensTo(email))
-  const sent = await person
+  const sendOutcome = await person
     .request('send', ({ magicLinks }) => magicLinks.send({ email, appId: 'console' }, caller()))
     .then(() => 'sent', refusalOf)
-  if (sent === 'rate_limited') return null
+  if (sendOutcome === 'rate_limited') return null
   let token: string | undefined
   for (let waits = 0; waits < MAX_MAIL_WAITS && !token; waits++) {
     await person.pause(MAIL_WAIT_MS)
@@ -25,9 +25,9 @@ export async function signIn(person: Person): Promise<SessionHistory | null> {
 async function verify(person: Person, token: string): Promise<SessionHistory | null> {
   const { world, random, email } = person
   const sessions = new Map<string, SessionHistory>()
-  const tries = random.pick([1, 1, 2, 3])
+  const deviceCount = random.pick([1, 1, 2, 3])
   await Promise.all(
-    Array.from({ length: tries }, async (_, at) => {
+    Array.from({ length: deviceCount }, async (_, at) => {
       for (let attempt = 0; attempt < 3; attempt++) {
         const outcome = await person
           .request('verify', ({ magicLinks }) => magicLinks.verify({ token, email }, 'api', caller()))

@@ -5,7 +5,7 @@ import '../../src/webhooks/delivery.ts'
 import { newId } from '../../src/ids.ts'
 import { randomToken } from '../../src/secrets.ts'
 import { Random } from '../hub/support/random.ts'
-import { follow, refill } from './globals.ts'
+import { followRun, refill } from './globals.ts'
 import { Trace } from './trace.ts'
 import { type Outcome, World } from './world.ts'
 
@@ -16,7 +16,7 @@ export async function simulate(
   print: ((line: string) => void) | null = null,
 ): Promise<Outcome> {
   const world = new World(seed, image, new Trace(print))
-  follow({ scheduler: world.scheduler, random: new Random(~seed) })
+  followRun({ scheduler: world.scheduler, random: new Random(~seed) })
   const onError = (error: unknown) => world.violate(`unhandled ${(error as Error)?.stack ?? error}`)
   process.on('unhandledRejection', onError)
   process.on('uncaughtException', onError)
@@ -26,7 +26,7 @@ export async function simulate(
     refill(() => randomToken(32))
     return await world.run()
   } finally {
-    follow(null)
+    followRun(null)
     process.off('unhandledRejection', onError)
     process.off('uncaughtException', onError)
   }

@@ -4,9 +4,9 @@ import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { environment } from '../support/serve.ts'
-import { BROKEN, changeOf } from './broken.ts'
+import { BROKEN_VARIANTS, changeOf } from './broken.ts'
 
-const RUN = fileURLToPath(new URL('./run.ts', import.meta.url))
+const RUN_SCRIPT = fileURLToPath(new URL('./run.ts', import.meta.url))
 
 describe('the simulation', () => {
   test('finds no violation in its first runs, and repeats one exactly, whatever ran before', async () => {
@@ -21,7 +21,7 @@ describe('the simulation', () => {
   })
 
   test('has variants whose code is in the service as it is', () => {
-    for (const variant of BROKEN) assert.doesNotThrow(() => changeOf(variant), variant.name)
+    for (const variant of BROKEN_VARIANTS) assert.doesNotThrow(() => changeOf(variant), variant.name)
   })
 
   test('finds a link that is read and then written', async () => {
@@ -34,7 +34,7 @@ describe('the simulation', () => {
 /** Runs the simulation in a process of its own, whose time and randomness are simulated. */
 async function simulate(...args: string[]): Promise<{ status: number; output: string }> {
   const env = { ...environment({}), NODE_OPTIONS: '', NODE_TEST_CONTEXT: undefined }
-  const child = spawn(process.execPath, [RUN, ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [RUN_SCRIPT, ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = new Promise<number>(resolve => child.once('exit', code => resolve(code ?? 1)))
   return { output: await text(child.stdout), status: await exited }
 }

@@ -20,7 +20,7 @@ export class Trace {
     if (this.#lines.length >= CHUNK) this.#flush()
   }
 
-  /** Ends the record. */
+  /** Ends the record; returns its hash. */
   digest(): string {
     this.#flush()
     return this.#hash.digest('hex').slice(0, 16)

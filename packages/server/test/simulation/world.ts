@@ -4,7 +4,7 @@ import { Random } from '../hub/support/random.ts'
 import { checkHistories } from '../hub/support/resume-history.ts'
 import { Calls } from './calls.ts'
 import { Broker } from './carrier.ts'
-import type { Work } from './database.ts'
+import type { SimulatedTransaction } from './database.ts'
 import { DatabaseServer } from './database-server.ts'
 import { profileOf, Saboteur } from './faults.ts'
 import { Invariants } from './invariants.ts'
@@ -234,7 +234,7 @@ export class World {
     })
   }
 
-  #committed(work: Work): void {
+  #committed(work: SimulatedTransaction): void {
     for (const broken of work.broken) this.violate(broken)
     this.#invariants.committed(work)
   }

@@ -37,8 +37,8 @@ export async function visit(page: Page, path: string): Promise<void> {
 export async function sourceOf(path: string, headers: Record<string, string>): Promise<string> {
   const source = await (await fetch(path, { headers })).text()
   if (!path.endsWith(NEW_KEY)) return source
-  const hidden = [...source.matchAll(/<input type="hidden" name="(\w+)" value="([^"]+)">/g)]
-  const fields = hidden.map(([, name, value]) => [name!, value!])
+  const hiddenFields = [...source.matchAll(/<input type="hidden" name="(\w+)" value="([^"]+)">/g)]
+  const fields = hiddenFields.map(([, name, value]) => [name!, value!])
   const body = new URLSearchParams([...fields, ['access', 'all'], ['expiry', '90']])
   const request = { method: 'POST', body, headers: { ...headers, ...SAME_ORIGIN } }
   const answer = await fetch(new URL('/keys', path), request)

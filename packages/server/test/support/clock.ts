@@ -10,17 +10,17 @@ export interface TestClock extends SynchronizedClock {
 const START: Instant = Date.UTC(2026, 10, 20, 12)
 
 export function createTestClock(start: Instant = START): TestClock {
-  let instant = start
+  let now = start
   return {
-    now: () => instant,
+    now: () => now,
     synchronize: async () => {},
     remainingOffset: 0,
     skew: 0,
     advance(ms) {
-      instant += ms
+      now += ms
     },
     set(to) {
-      instant = to
+      now = to
     },
   }
 }

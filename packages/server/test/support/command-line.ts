@@ -15,14 +15,14 @@ export interface CommandResult {
  * commands.
  */
 export async function keyway(settings: Record<string, string>, ...args: string[]): Promise<CommandResult> {
-  const out: string[] = []
-  const err: string[] = []
+  const outputLines: string[] = []
+  const errorLines: string[] = []
   const status = await run(args, {
     loadConfig: () => loadConfig(environment(settings)),
-    print: text => void out.push(`${text}\n`),
-    printError: text => void err.push(`${text}\n`),
+    print: text => void outputLines.push(`${text}\n`),
+    printError: text => void errorLines.push(`${text}\n`),
   })
-  return { status, out: out.join(''), err: err.join('') }
+  return { status, out: outputLines.join(''), err: errorLines.join('') }
 }
 
 /** Runs `keyway` in a process of its own. */

@@ -17,9 +17,9 @@ const reservations: Socket[] = []
  * UDP socket on the same port number, so that no other test process chooses it.
  */
 export async function freePort(): Promise<number> {
-  const end = Math.max(firstEphemeral(), 2 * LOWEST_PORT)
+  const endOfRange = Math.max(firstEphemeral(), 2 * LOWEST_PORT)
   for (;;) {
-    const port = LOWEST_PORT + Math.floor(Math.random() * (end - LOWEST_PORT))
+    const port = LOWEST_PORT + Math.floor(Math.random() * (endOfRange - LOWEST_PORT))
     if ((await reserve(port)) && (await isFree(port))) return port
   }
 }
@@ -35,10 +35,10 @@ function firstEphemeral(): number {
 /** Reserves the port for this process; false if another process has it. */
 async function reserve(port: number): Promise<boolean> {
   const socket = createSocket('udp4').unref()
-  const bound = once(socket, 'listening')
+  const untilBound = once(socket, 'listening')
   socket.bind({ port, address: '127.0.0.1', exclusive: true })
   try {
-    await bound
+    await untilBound
     reservations.push(socket)
     return true
   } catch {
@@ -50,10 +50,10 @@ async function reserve(port: number): Promise<boolean> {
 async function isFree(port: number): Promise<boolean> {
   const probe = createServer()
   const listening = once(probe.listen(port, '127.0.0.1'), 'listening')
-  const free = await listening.then(
+  const isPortFree = await listening.then(
     () => true,
     () => false,
   )
-  if (free) await new Promise(resolve => probe.close(resolve))
-  return free
+  if (isPortFree) await new Promise(resolve => probe.close(resolve))
+  return isPortFree
 }

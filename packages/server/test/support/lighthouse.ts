@@ -59,7 +59,7 @@ try {
 
 async function measureAll(web: WebServer): Promise<boolean> {
   const kinds = (await everyKind(web)).filter(({ name }) => name.includes(pathFilter))
-  let isGood = true
+  let areScoresGood = true
   console.log(`${'page'.padEnd(34)}performance  accessibility  best practices`)
   for (const { name, open, cookie } of kinds) {
     const { scores, failed } = await measure(await open(), cookie)
@@ -68,9 +68,9 @@ async function measureAll(web: WebServer): Promise<boolean> {
     )
     console.log(`${name.replace(/[0-9a-f-]{36}/, '{id}').padEnd(34)}${row.join('')}${failed.join('; ')}`)
     for (const [category, score] of Object.entries(scores))
-      isGood &&= score >= MINIMUM_SCORES[category as Category]
+      areScoresGood &&= score >= MINIMUM_SCORES[category as Category]
   }
-  return isGood
+  return areScoresGood
 }
 
 /** One kind of page. */
@@ -194,12 +194,12 @@ async function measure(url: string, cookie: string) {
   const scores = Object.fromEntries(
     names.map(name => [name, Math.round((categories[name].score ?? 0) * 100)]),
   )
-  const failed = names
+  const failedAudits = names
     .filter(name => scores[name]! < MINIMUM_SCORES[name])
     .flatMap(name => categories[name].auditRefs)
     .filter(({ id, weight }) => weight > 0 && (audits[id]?.score ?? 1) < 0.9)
     .map(({ id }) => `${id}: ${audits[id]!.title}`)
-  return { scores, failed }
+  return { scores, failed: failedAudits }
 }
 
 /** Runs Lighthouse, and a second time after a runtime error: on a busy machine the browser may not answer in time. */

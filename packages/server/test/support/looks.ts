@@ -24,10 +24,10 @@ export interface CheckOptions {
 }
 
 /** Narrower phones are not sold; this is also a desktop at 400 % (WCAG 2.2, 1.4.10). */
-const NARROWEST = 320
-const PHONE = 390
-const DESKTOP = 1280
-const HEIGHT = 800
+const NARROWEST_WIDTH = 320
+const PHONE_WIDTH = 390
+const DESKTOP_WIDTH = 1280
+const WINDOW_HEIGHT = 800
 const MAX_SHIFT = 0.001
 
 /** Loads each page once and checks it at several widths and in both modes, since loading is the expensive part. */
@@ -58,7 +58,7 @@ async function checkPage(
   measureLoad: MeasureLoad | null,
   findings: Findings,
 ): Promise<void> {
-  await resize(page, everything ? DESKTOP : NARROWEST)
+  await resize(page, everything ? DESKTOP_WIDTH : NARROWEST_WIDTH)
   await visit(page, path)
   if (measureLoad) {
     const { bytes, shifts } = await measureLoad()
@@ -68,12 +68,12 @@ async function checkPage(
   }
   await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
   if (axe) await page.evaluate(axe)
-  for (const width of [NARROWEST, PHONE, DESKTOP]) {
+  for (const width of [NARROWEST_WIDTH, PHONE_WIDTH, DESKTOP_WIDTH]) {
     await resize(page, width)
-    const wide = await page.evaluate<string[]>(TOO_WIDE)
-    findings.tooWide.push(...wide.map(text => `${path} in ${language} at ${width}: ${text}`))
-    if (!axe || width === NARROWEST) continue
-    const colorScheme = width === PHONE ? 'dark' : 'light'
+    const overflows = await page.evaluate<string[]>(TOO_WIDE)
+    findings.tooWide.push(...overflows.map(text => `${path} in ${language} at ${width}: ${text}`))
+    if (!axe || width === NARROWEST_WIDTH) continue
+    const colorScheme = width === PHONE_WIDTH ? 'dark' : 'light'
     await page.emulateMedia({ colorScheme })
     const violations = await violationsOf(page)
     findings.axe.push(...violations.map(text => `${path} ${colorScheme} ${width}: ${text}`))
@@ -81,7 +81,7 @@ async function checkPage(
 }
 
 function resize(page: Page, width: number): Promise<void> {
-  return page.setViewportSize({ width, height: HEIGHT })
+  return page.setViewportSize({ width, height: WINDOW_HEIGHT })
 }
 
 /** Pages of administrators and the content of documents are in English only. */
@@ -155,8 +155,8 @@ async function watchLoads(page: Page): Promise<MeasureLoad> {
     // A new document starts the count again: what was loaded before it belongs to the previous page.
     if (type.startsWith('text/html')) bodies = []
     if (type === 'text/event-stream') return
-    const none = () => 0
-    bodies.push(answer.body().then(({ length }) => length, none))
+    const zero = () => 0
+    bodies.push(answer.body().then(({ length }) => length, zero))
   })
   return async () => {
     const shifts = await page.evaluate<number>('window.settled()')

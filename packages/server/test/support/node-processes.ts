@@ -15,14 +15,14 @@ export async function startNodeProcess(
   links: PrintedLinks,
 ): Promise<NodeProcess> {
   const port = settings.KEYWAY_PORT ?? String(await freePort())
-  const served = await serve({ ...NODE_SETTINGS, ...settings, KEYWAY_PORT: port })
-  t.after(() => served.end('SIGKILL').catch(() => {}))
+  const servedProcess = await serve({ ...NODE_SETTINGS, ...settings, KEYWAY_PORT: port })
+  t.after(() => servedProcess.end('SIGKILL').catch(() => {}))
   let readLength = 0
   const outputPoll = setInterval(() => {
-    const lines = served.output().slice(readLength).split('\n')
-    readLength = served.output().length - lines.pop()!.length
+    const lines = servedProcess.output().slice(readLength).split('\n')
+    readLength = servedProcess.output().length - lines.pop()!.length
     for (const line of lines) if (line.startsWith('Sign-in link')) links.announce(line)
   }, 20)
   t.after(() => clearInterval(outputPoll))
-  return { origin: `http://127.0.0.1:${port}`, served }
+  return { origin: `http://127.0.0.1:${port}`, served: servedProcess }
 }

@@ -59,20 +59,20 @@ export async function startNode(
   settings: Record<string, string>,
   links?: PrintedLinks,
 ): Promise<TestNode> {
-  const withPort = { ...NODE_SETTINGS, KEYWAY_PORT: String(await freePort()), ...settings }
+  const nodeSettings = { ...NODE_SETTINGS, KEYWAY_PORT: String(await freePort()), ...settings }
   const hub = { relayTimeoutMs: patienceMs(RELAY_TIMEOUT_MS) }
-  const node = await startServer(loadConfig(withPort), { announce: links?.announce, hub })
+  const node = await startServer(loadConfig(nodeSettings), { announce: links?.announce, hub })
   t.after(() => closeAtOnce(node))
   return Object.assign(node, { origin: `http://127.0.0.1:${node.port}` })
 }
 
 export function createPrintedLinks(): PrintedLinks {
   const tokens = new Map<string, string[]>()
-  const waiting = new Map<string, ((token: string) => void)[]>()
+  const waitingReaders = new Map<string, ((token: string) => void)[]>()
   return {
     announce(line) {
       const [, email = '', token = ''] = /for (\S+): \S*[?&]token=([\w-]{43})/.exec(line) ?? []
-      const resolveNext = waiting.get(email)?.shift()
+      const resolveNext = waitingReaders.get(email)?.shift()
       if (resolveNext) resolveNext(token)
       else tokens.set(email, [...(tokens.get(email) ?? []), token])
     },
@@ -80,7 +80,7 @@ export function createPrintedLinks(): PrintedLinks {
       const token = tokens.get(email)?.shift()
       if (token) return Promise.resolve(token)
       const nextToken = new Promise<string>(resolve =>
-        waiting.set(email, [...(waiting.get(email) ?? []), resolve]),
+        waitingReaders.set(email, [...(waitingReaders.get(email) ?? []), resolve]),
       )
       return inTime(`a mail for ${email}`, nextToken, MAIL_TIMEOUT_MS)
     },

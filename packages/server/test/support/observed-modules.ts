@@ -18,10 +18,10 @@ import type { createJwt } from '../../src/signing-keys/jwt.ts'
 import type { Journal } from './recording.ts'
 
 /*
- * The functions that create secrets, and two with output outside of streams (the log below its level, the metrics).
- * Importing modules get them wrapped in an observer, which calls the original and returns its result. The imports are
- * redirected by Node's resolver, without changes to the product. Calls within a module are not observed, so these must
- * be functions that other modules call.
+ * Observes the functions that create secrets, and two with output outside of streams (the log below its level, the
+ * metrics). Modules that import one of them get it wrapped in an observer, which calls the original and returns its
+ * result. The imports are redirected by Node's resolver, without changes to the product. Calls within a module are not
+ * observed, so these must be functions that other modules call.
  *
  * One function is changed instead (`guardConnections`): servers refuse no connections, unless a test sets the limit.
  * All clients of a test share one network, whose new connections would be reset at random after a burst of refusals.
@@ -98,9 +98,9 @@ function observers(journal: Journal) {
 
     newApiKey: ((original: typeof newApiKey) =>
       (...args) => {
-        const made = original(...args)
-        journal.secret('API key', made.key)
-        return made
+        const newKey = original(...args)
+        journal.secret('API key', newKey.key)
+        return newKey
       }) satisfies Observer<typeof newApiKey>,
 
     mailedLink: ((original: typeof mailedLink) => (url, args) => {
@@ -111,9 +111,9 @@ function observers(journal: Journal) {
     createSend: ((original: typeof createSend) => deps => {
       const send = original(deps)
       return async (...args) => {
-        const sent = await send(...args)
-        journal.secret('login id', sent.loginId)
-        return sent
+        const sentLink = await send(...args)
+        journal.secret('login id', sentLink.loginId)
+        return sentLink
       }
     }) satisfies Observer<typeof createSend>,
 
@@ -142,11 +142,11 @@ function observers(journal: Journal) {
           return secrets.seal(purpose, plaintext, context)
         },
         mac(purpose, message) {
-          const made = secrets.mac(purpose, message)
+          const mac = secrets.mac(purpose, message)
           // The part before the dot is the public id of the secret.
           if (!PUBLIC_MACS.includes(purpose))
-            journal.secret(`${purpose} MAC`, made.slice(made.indexOf('.') + 1))
-          return made
+            journal.secret(`${purpose} MAC`, mac.slice(mac.indexOf('.') + 1))
+          return mac
         },
       }
     }) satisfies Observer<typeof createSecrets>,
@@ -165,14 +165,19 @@ function observers(journal: Journal) {
 
     createLog: ((original: typeof createLog) => (level, destination, now) => {
       const log = original(level, destination, now)
-      const all = original('debug', { write: line => journal.output('log', line) })
-      const both =
+      const debugLog = original('debug', { write: line => journal.output('log', line) })
+      const logBoth =
         (name: keyof Log): Log[typeof name] =>
         (fields, message) => {
-          all[name](fields, message)
+          debugLog[name](fields, message)
           log[name](fields, message)
         }
-      return { debug: both('debug'), info: both('info'), warn: both('warn'), error: both('error') }
+      return {
+        debug: logBoth('debug'),
+        info: logBoth('info'),
+        warn: logBoth('warn'),
+        error: logBoth('error'),
+      }
     }) satisfies Observer<typeof createLog>,
 
     createMetrics: ((original: typeof createMetrics) =>
@@ -184,12 +189,12 @@ function observers(journal: Journal) {
       }) satisfies Observer<typeof createMetrics>,
 
     startServer: ((original: typeof startServer) => (config, options) => {
-      const started: { metrics?: Metrics } = {}
-      return startContext.run(started, async () => {
+      const startedServer: { metrics?: Metrics } = {}
+      return startContext.run(startedServer, async () => {
         const server = await original(config, options)
         let closed: Promise<void> | undefined
         const close = () => {
-          closed ??= scrape(started.metrics).then(() => server.close())
+          closed ??= scrape(startedServer.metrics).then(() => server.close())
           return closed
         }
         return { ...server, close, [Symbol.asyncDispose]: close }
@@ -200,9 +205,9 @@ function observers(journal: Journal) {
   function recordResult<Make extends (...args: never[]) => string>(kind: string) {
     return (original: Make) =>
       ((...args) => {
-        const made = original(...args)
-        journal.secret(kind, made)
-        return made
+        const secret = original(...args)
+        journal.secret(kind, secret)
+        return secret
       }) as Make
   }
 
@@ -225,7 +230,7 @@ function recordSettings(journal: Journal, environment: Record<string, string | u
     for (const secret of configuredSecrets(name, text)) journal.secret(name.replace(/_FILE$/, ''), secret)
 }
 
-/** The secret parts of a setting: of a URL the password, or a key in place of the host. */
+/** The secret parts of a setting. Those of a URL are its password, or a key in place of its host. */
 function configuredSecrets(name: string, text: string): string[] {
   if (!SECRET_SETTINGS.test(name)) return []
   const value = name.endsWith('_FILE') ? contentOf(text) : text

@@ -15,9 +15,9 @@ export function createDocumentValidator(document: object) {
     /** Describes how a response violates the document; null if it does not. */
     problemOf(method: string, path: string, { status, headers, body }: DocumentedResponse): string | null {
       const responses = pick(document, ['paths', path, method.toLowerCase(), 'responses'])
-      const declared = responses && pick(responses, [String(status)])
-      if (!declared) return `${status} is not documented`
-      const content = pick(declared, ['content'])
+      const declaredResponse = responses && pick(responses, [String(status)])
+      if (!declaredResponse) return `${status} is not documented`
+      const content = pick(declaredResponse, ['content'])
       if (!content) return null
       const type = (headers.get('content-type') ?? '').split(';')[0]!
       const schema = pick(content, [type, 'schema'])

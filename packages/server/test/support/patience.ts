@@ -39,8 +39,8 @@ export async function until<Value>(
 ): Promise<NonNullable<Value>> {
   const timeout = patienceMs(ms)
   for (const startedAt = performance.now(); ; ) {
-    const found = await check()
-    if (found !== undefined && found !== null && found !== false) return found
+    const result = await check()
+    if (result !== undefined && result !== null && result !== false) return result
     if (performance.now() - startedAt > timeout) throw new Error(`not within ${timeout} ms: ${what}`)
     await wait(POLL_MS)
   }

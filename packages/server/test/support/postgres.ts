@@ -128,8 +128,8 @@ let ownCluster: Promise<Cluster> | undefined
 
 /** The URL of the test run's cluster, or of one that this process starts. */
 export async function clusterUrl(): Promise<string> {
-  const shared = process.env[POSTGRES_URL_VARIABLE]
-  if (shared) return shared
+  const sharedUrl = process.env[POSTGRES_URL_VARIABLE]
+  if (sharedUrl) return sharedUrl
   ownCluster ??= startCluster()
   return (await ownCluster).url
 }
@@ -217,13 +217,13 @@ let templateReady: Promise<void> | undefined
 function ensureTemplate(cluster: string, migrate: (url: string) => Promise<void>): Promise<void> {
   templateReady ??= withClient(cluster, async client => {
     await client.query('select pg_advisory_lock(20261120)')
-    const existing = await client.query('select 1 from pg_database where datname = $1', [TEMPLATE])
-    if (existing.rowCount) return
-    const building = `${TEMPLATE}_building`
-    await client.query(`drop database if exists ${building} with (force)`)
-    await client.query(`create database ${building}`)
-    await migrate(databaseUrl(cluster, building))
-    await client.query(`alter database ${building} rename to ${TEMPLATE}`)
+    const existingTemplates = await client.query('select 1 from pg_database where datname = $1', [TEMPLATE])
+    if (existingTemplates.rowCount) return
+    const temporaryName = `${TEMPLATE}_building`
+    await client.query(`drop database if exists ${temporaryName} with (force)`)
+    await client.query(`create database ${temporaryName}`)
+    await migrate(databaseUrl(cluster, temporaryName))
+    await client.query(`alter database ${temporaryName} rename to ${TEMPLATE}`)
   })
   return templateReady
 }

@@ -38,9 +38,11 @@ export function unpackPreviousVersion(): PreviousVersion {
 
 /** Links the current dependencies, and the previous version's own packages. */
 function linkDependencies(folder: string): void {
-  const from = join(ROOT, 'node_modules')
-  const to = join(folder, 'node_modules')
-  mkdirSync(join(to, '@keyway'), { recursive: true })
-  for (const name of readdirSync(from)) if (name !== '@keyway') symlinkSync(join(from, name), join(to, name))
-  for (const name of ['sdk', 'server']) symlinkSync(join(folder, 'packages', name), join(to, '@keyway', name))
+  const sourceFolder = join(ROOT, 'node_modules')
+  const targetFolder = join(folder, 'node_modules')
+  mkdirSync(join(targetFolder, '@keyway'), { recursive: true })
+  for (const name of readdirSync(sourceFolder))
+    if (name !== '@keyway') symlinkSync(join(sourceFolder, name), join(targetFolder, name))
+  for (const name of ['sdk', 'server'])
+    symlinkSync(join(folder, 'packages', name), join(targetFolder, '@keyway', name))
 }

@@ -16,8 +16,8 @@ export async function startProgram(
 ): Promise<RunningProgram> {
   const child = spawn(program, args, { env: { ...process.env, ...env } })
   let output = ''
-  const running = { output: () => output, stop: () => end(child) }
-  t.after(running.stop)
+  const runningProgram = { output: () => output, stop: () => end(child) }
+  t.after(runningProgram.stop)
   await new Promise<void>((resolve, reject) => {
     const collect = (chunk: Buffer) => {
       output += chunk
@@ -28,7 +28,7 @@ export async function startProgram(
     child.once('error', reject)
     child.once('exit', status => reject(new Error(`${program} ended with ${status}:\n${output}`)))
   })
-  return running
+  return runningProgram
 }
 
 async function end(child: ChildProcess): Promise<void> {

@@ -43,11 +43,11 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
   let cutWhen: 'unreceived' | 'unanswered' = 'unreceived'
   let commitsCut = 0
   let refusedStatements: RegExp | null = null
-  let refused = 0
+  let refusedCount = 0
 
   const listener = createServer(client => {
     client.on('error', () => client.destroy())
-    if (mode === 'cut') return void reset(client)
+    if (mode === 'cut') return void resetSocket(client)
     if (mode === 'garbage') return void client.end(GARBAGE)
     const server = connect(Number(upstream.port), upstream.hostname)
     server.on('error', () => server.destroy())
@@ -77,7 +77,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
   function fromClient({ client, server }: { client: Socket; server: Socket }, chunk: Buffer): void {
     if (mode !== 'open') return
     if (refusedStatements?.test(chunk.toString('latin1'))) {
-      refused++
+      refusedCount++
       client.write(refusal())
       return
     }
@@ -87,11 +87,11 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       if (cutWhen === 'unanswered') {
         server.removeAllListeners('data')
         // The first byte of the answer has arrived: the transaction is committed, and the client does not learn of it.
-        server.once('data', () => reset(client))
+        server.once('data', () => resetSocket(client))
         server.write(chunk)
       } else {
-        reset(client)
-        reset(server)
+        resetSocket(client)
+        resetSocket(server)
       }
       return
     }
@@ -100,8 +100,8 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
 
   const cutAll = () => {
     for (const { client, server } of pairs) {
-      reset(client)
-      reset(server)
+      resetSocket(client)
+      resetSocket(server)
     }
     pairs.clear()
   }
@@ -109,10 +109,10 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
     port,
     through(url) {
       // The service's own timeouts apply, so that it notices faults as fast as in production.
-      const proxied = new URL(withOwnTimeouts(url))
-      proxied.hostname = '127.0.0.1'
-      proxied.port = String(port)
-      return proxied.href
+      const proxiedUrl = new URL(withOwnTimeouts(url))
+      proxiedUrl.hostname = '127.0.0.1'
+      proxiedUrl.port = String(port)
+      return proxiedUrl.href
     },
     forwardTo(url) {
       upstream = new URL(url)
@@ -150,7 +150,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       refusedStatements = statements
     },
     get refused() {
-      return refused
+      return refusedCount
     },
     get connections() {
       return pairs.size
@@ -168,7 +168,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
  * Resets a connection, like a host that crashes. A socket that has already sent FIN is destroyed instead: it would not
  * be reset, and its handle would keep the process alive.
  */
-function reset(socket: Socket): void {
+function resetSocket(socket: Socket): void {
   if (socket.connecting || socket.writableEnded) socket.destroy()
   else if (!socket.destroyed) socket.resetAndDestroy()
 }

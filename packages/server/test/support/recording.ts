@@ -83,17 +83,17 @@ function programName([, ...args]: readonly string[]): string {
   return [file, ...words.filter(word => /^[a-z][a-z-]*$/.test(word)).slice(0, 2)].join(' ')
 }
 
-/** Node creates streams lazily; recording must not create them earlier. */
+/** Records a standard stream once Node has created it. Node does so lazily, and recording must not do it earlier. */
 function recordStream(journal: Journal, name: 'stdout' | 'stderr'): void {
   const { get } = Object.getOwnPropertyDescriptor(process, name)!
-  let observed: NodeJS.WriteStream | undefined
+  let observedStream: NodeJS.WriteStream | undefined
   Object.defineProperty(process, name, {
     configurable: true,
     enumerable: true,
     get() {
       const stream: NodeJS.WriteStream = get!.call(process)
-      if (stream !== observed) tee(stream, journal, name)
-      observed = stream
+      if (stream !== observedStream) tee(stream, journal, name)
+      observedStream = stream
       return stream
     },
   })
@@ -143,7 +143,7 @@ const CLOSE_FRAME = 0x88
 /** Sockets whose last response was an error; its body may follow in later writes. */
 const socketsInError = new WeakSet<Socket>()
 
-/** Recorded at the socket, since some refusals are written without a `ServerResponse`. */
+/** Records error responses at the socket, since some are written without a `ServerResponse`. */
 function recordErrorAnswers(journal: Journal): void {
   for (const name of ['write', 'end'] as const) {
     const original = Socket.prototype[name] as Write

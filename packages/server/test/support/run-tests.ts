@@ -17,7 +17,8 @@ import { type Leak, scanRecording } from './secret-scan.ts'
 const ROOT = join(import.meta.dirname, '../../../..')
 const ALL_TESTS = 'packages/*/test/**/*.test.ts'
 /**
- * Concurrent processes: one more than cores, since tests also wait; with more, timeouts of a busy machine fail tests.
+ * The number of concurrent processes: one more than cores, since tests also wait. With more, tests would exceed their
+ * timeouts on a busy machine.
  */
 const CONCURRENCY = availableParallelism() + 1
 /** Default timeout of a test, so that one that hangs fails and is named. */
@@ -54,13 +55,15 @@ async function runTests(args: string[]): Promise<number> {
     NODE_OPTIONS: withPreloads(process.env.NODE_OPTIONS ?? ''),
   }
   try {
-    const slowest = join(recording, 'slowest.txt')
-    const reporters = options.some(option => option.startsWith('--test-reporter')) ? [] : reportersTo(slowest)
+    const slowestFile = join(recording, 'slowest.txt')
+    const reporters = options.some(option => option.startsWith('--test-reporter'))
+      ? []
+      : reportersTo(slowestFile)
     const status = await runNode(
       ['--test', ...DEFAULTS, ...reporters, ...options, ...byFolder(files, ROOT, recording)],
       environment,
     )
-    if (existsSync(slowest)) process.stdout.write(readFileSync(slowest, 'utf8'))
+    if (existsSync(slowestFile)) process.stdout.write(readFileSync(slowestFile, 'utf8'))
     return reportSecrets(recording) ? status : status || 1
   } finally {
     await cluster?.stop()
@@ -85,10 +88,10 @@ function withPreloads(options: string): string {
 /** Whether no secret leaked. The recording, which has only secrets of this run, is removed unless one did. */
 function reportSecrets(recording: string): boolean {
   const { secrets, processes, bytes, leaks } = scanRecording(recording)
-  const found = leaks.length === 0 ? 'none found' : `${count(leaks.length)} FOUND`
+  const findingText = leaks.length === 0 ? 'none found' : `${count(leaks.length)} FOUND`
   const megabytes = (bytes / 1e6).toFixed(1)
   console.log(
-    `ℹ secrets ${count(secrets)} issued, ${megabytes} MB of output from ${count(processes)} processes scanned, ${found}`,
+    `ℹ secrets ${count(secrets)} issued, ${megabytes} MB of output from ${count(processes)} processes scanned, ${findingText}`,
   )
   if (leaks.length === 0) rmSync(recording, { recursive: true, maxRetries: 3 })
   for (const leak of leaks.slice(0, SHOWN_LEAKS)) console.log(`✖ ${describeLeak(leak)}`)

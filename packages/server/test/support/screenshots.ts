@@ -27,7 +27,7 @@ const FOLDER = fileURLToPath(new URL('../../../../screenshots', import.meta.url)
 const SIZES = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 800 } }
 const SCHEMES = ['light', 'dark'] as const
 /** Resolves when the page was drawn at its new size and has scrolled to its place. */
-const DRAWN = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))'
+const UNTIL_DRAWN = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))'
 const ADA = 'ada@example.com'
 const nameFilter = process.argv[2] ?? ''
 const IMAGES = fileURLToPath(new URL('../../../../docs/images', import.meta.url))
@@ -213,8 +213,8 @@ async function captureKeys(page: Page, web: WebServer): Promise<void> {
   await create(null, ['account:read', 'billing.invoices:read'])
   const revokedKey = await create('Old laptop')
   await services.apiKeys.revoke(user.id, revokedKey.apiKey.id, caller)
-  const rotated = await create('Build server')
-  await services.apiKeys.rotate(user.id, rotated.apiKey.id, 86_400, caller)
+  const rotatedKey = await create('Build server')
+  await services.apiKeys.rotate(user.id, rotatedKey.apiKey.id, 86_400, caller)
   for (const each of [key, key, robot.key]) sockets.push(await journey.connect(await journey.exchange(each)))
   await page.goto(`${web.url}/agents`)
   await capture(page, '12-agents')
@@ -264,7 +264,7 @@ async function capture(page: Page, name: string): Promise<void> {
       if (path === null) continue
       await page.setViewportSize(size)
       await page.emulateMedia({ colorScheme })
-      await page.evaluate(DRAWN)
+      await page.evaluate(UNTIL_DRAWN)
       await page.screenshot({ path, fullPage: true })
     }
   }

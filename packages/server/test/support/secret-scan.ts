@@ -131,8 +131,10 @@ function encodings(value: string): Set<string> {
 function inBase64(text: string): string[] {
   return [0, 1, 2].flatMap(before => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)])
-    const whole = bytes.subarray(0, bytes.length - (bytes.length % 3)).subarray(before === 0 ? 0 : 3)
-    return whole.length * 4 < MIN_LENGTH * 3 ? [] : [whole.toString('base64'), whole.toString('base64url')]
+    const wholeGroups = bytes.subarray(0, bytes.length - (bytes.length % 3)).subarray(before === 0 ? 0 : 3)
+    return wholeGroups.length * 4 < MIN_LENGTH * 3
+      ? []
+      : [wholeGroups.toString('base64'), wholeGroups.toString('base64url')]
   })
 }
 

@@ -31,7 +31,7 @@ export async function serveBy(
   args: string[],
   options: { env: NodeJS.ProcessEnv; cwd?: string },
 ): Promise<ServedProcess> {
-  const started = performance.now()
+  const startedAt = performance.now()
   const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise<number | string>(resolve =>
     child.once('exit', (code, by) => resolve(code ?? by!)),
@@ -46,7 +46,7 @@ export async function serveBy(
   return {
     url,
     pid: child.pid!,
-    readyAfter: performance.now() - started,
+    readyAfter: performance.now() - startedAt,
     output: () => output,
     exited,
     async end(signal) {

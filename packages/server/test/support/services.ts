@@ -196,7 +196,7 @@ function linkOf({ link, code }: ContentOf<'sign_in'>): Omit<MailedLink, 'loginId
   return { link, code, token: new URL(link).searchParams.get('token')! }
 }
 
-/** Runs `count` concurrent calls; returns the number of successes, and the error codes of the others. */
+/** Runs `count` concurrent calls; returns the values of the successful calls, and the error codes of the others. */
 export async function race<Value>(
   count: number,
   call: (index: number) => Promise<Value>,

@@ -179,9 +179,9 @@ export const SUPPORT_TASKS: readonly Task[] = [
       const { email } = await customer('locked@example.com')
       // A new browser, so that the separate limits of a recognised one do not apply.
       const requestLink = async () => {
-        const stranger = createClient(web.url)
-        const form_token = await stranger.formToken('/sign-in')
-        return (await stranger.post('/sign-in', { form_token, email })).status
+        const strangersClient = createClient(web.url)
+        const form_token = await strangersClient.formToken('/sign-in')
+        return (await strangersClient.post('/sign-in', { form_token, email })).status
       }
       await until('the address is locked out', async () => ((await requestLink()) === 429 ? true : undefined))
       return {
@@ -204,16 +204,16 @@ export const SUPPORT_TASKS: readonly Task[] = [
         requestId: null,
         reason: 'helps out in November',
       })
-      let found = ''
+      let auditPage = ''
       return {
         async play(driver) {
           await openPerson(driver, email)
           // This is the tab on the person's page, not the section of all audit events.
           await driver.click('link', 'Audit of this account')
-          found = await driver.page.content()
+          auditPage = await driver.page.content()
           await driver.screenshot('audit')
         },
-        check: async () => assert.match(found, /helps out in November/),
+        check: async () => assert.match(auditPage, /helps out in November/),
       }
     },
   },
@@ -287,8 +287,8 @@ export async function playTask(
     typed: 0,
     async click(role, name, which = 'first') {
       driver.clicks++
-      const found = main.getByRole(role, { name, exact: typeof name === 'string' })
-      await (which === 'first' ? found.first() : found.last()).click()
+      const matchingElements = main.getByRole(role, { name, exact: typeof name === 'string' })
+      await (which === 'first' ? matchingElements.first() : matchingElements.last()).click()
       await page.waitForLoadState('load')
     },
     async type(label, text) {

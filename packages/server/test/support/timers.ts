@@ -19,13 +19,13 @@ export function createTestTimers(clock: TestClock): TestTimers {
       return () => timers.delete(timer)
     },
     advance(ms) {
-      const until = clock.now() + ms
-      for (let next = byDueTime()[0]; next && next.due <= until; next = byDueTime()[0]) {
+      const endsAt = clock.now() + ms
+      for (let next = byDueTime()[0]; next && next.due <= endsAt; next = byDueTime()[0]) {
         timers.delete(next)
         clock.set(Math.max(clock.now(), next.due))
         next.callback()
       }
-      clock.set(until)
+      clock.set(endsAt)
     },
     pending: () => byDueTime().map(timer => timer.due - clock.now()),
   }

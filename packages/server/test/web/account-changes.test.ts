@@ -38,21 +38,25 @@ async function open(t: TestContext) {
 test('a person changes the address on the page of the account, without scripts', async t => {
   const { web, client, idOf } = await open(t)
   const id = await idOf(ADA)
-  const requested = await post(client, '/account', '/account/email', { new_email: NEW_ADDRESS })
-  assert.equal(requested.headers.get('location'), '/account?done=email_asked')
-  const pending = await (await client.get('/account')).text()
-  assert.match(pending, /still waits for/)
-  assert.match(pending, /the link in the mail to ada@example\.com/)
+  const requestResponse = await post(client, '/account', '/account/email', { new_email: NEW_ADDRESS })
+  assert.equal(requestResponse.headers.get('location'), '/account?done=email_asked')
+  const pendingPage = await (await client.get('/account')).text()
+  assert.match(pendingPage, /still waits for/)
+  assert.match(pendingPage, /the link in the mail to ada@example\.com/)
 
   const linkToNew = await linkTo(web, NEW_ADDRESS)
   const page = await (await client.get(linkToNew)).text()
   assert.match(page, /changes from <strong>ada@example\.com<\/strong> to <strong>ada@example\.org<\/strong>/)
   assert.equal(await idOf(NEW_ADDRESS), null, 'opening a link confirms nothing')
-  const first = await post(client, linkToNew, '/account/email/confirm', { token: tokenOf(linkToNew) })
-  assert.equal(first.headers.get('location'), '/account#address')
+  const firstConfirmation = await post(client, linkToNew, '/account/email/confirm', {
+    token: tokenOf(linkToNew),
+  })
+  assert.equal(firstConfirmation.headers.get('location'), '/account#address')
   const linkToOld = await linkTo(web, ADA)
-  const second = await post(client, linkToOld, '/account/email/confirm', { token: tokenOf(linkToOld) })
-  assert.equal(second.headers.get('location'), '/account?done=email_changed')
+  const secondConfirmation = await post(client, linkToOld, '/account/email/confirm', {
+    token: tokenOf(linkToOld),
+  })
+  assert.equal(secondConfirmation.headers.get('location'), '/account?done=email_changed')
   assert.equal(await idOf(NEW_ADDRESS), id)
   assert.match(await (await client.get('/account')).text(), /You sign in as <strong>ada@example\.org/)
   const reopened = await client.get(linkToOld)
@@ -81,11 +85,11 @@ test('the links of a change work for nobody who is signed in to another account,
   assert.equal(signedInAgain.headers.get('location'), path)
   await post(otherBrowser, path, '/account/email/confirm', { token: tokenOf(path) })
   const linkToOld = await linkTo(web, ADA)
-  const confirmed = await post(otherBrowser, linkToOld, '/account/email/confirm', {
+  const confirmation = await post(otherBrowser, linkToOld, '/account/email/confirm', {
     token: tokenOf(linkToOld),
   })
   assert.equal(
-    confirmed.headers.get('location'),
+    confirmation.headers.get('location'),
     '/sign-in?done=email_changed',
     'the asking session stays, this one ends',
   )
@@ -109,8 +113,8 @@ test('a refused address is shown at its field with what was typed, and a pending
     )
   }
   await post(client, '/account', '/account/email', { new_email: NEW_ADDRESS })
-  const cancelled = await post(client, '/account', '/account/email/cancel')
-  assert.equal(cancelled.headers.get('location'), '/account?done=email_cancelled')
+  const cancellation = await post(client, '/account', '/account/email/cancel')
+  assert.equal(cancellation.headers.get('location'), '/account?done=email_cancelled')
   assert.match(await (await client.get('/account')).text(), /name="new_email"/)
 })
 

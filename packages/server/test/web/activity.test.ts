@@ -42,9 +42,9 @@ test('the page of a key has its agents and its security events, and no others', 
   const pages: string[] = []
   const keys: string[] = []
   for (const name of ['first', 'second']) {
-    const made = await (await client.post('/keys', { form_token, name, access: 'agent' })).text()
-    keys.push(/svc_[0-9A-Za-z]{32}/.exec(made)![0])
-    pages.push(/data-becomes="([^?"]+)/.exec(made)![1]!)
+    const newKeyPage = await (await client.post('/keys', { form_token, name, access: 'agent' })).text()
+    keys.push(/svc_[0-9A-Za-z]{32}/.exec(newKeyPage)![0])
+    pages.push(/data-becomes="([^?"]+)/.exec(newKeyPage)![1]!)
   }
   const journey = createJourney(web.url)
   const agent = await journey.connect(await journey.exchange(keys[0]!))

@@ -19,32 +19,36 @@ test('an administrator registers an app, changes it, replaces its secret with an
   const signsIn = async (secret: string) => (await services.apps.authenticate('shop', secret)) !== null
 
   const typedFields = { id: 'shop', name: '<i>Shop</i>', redirect_uris: 'http://evil.example\n' }
-  const refused = await send('/admin/apps', typedFields)
-  assert.equal(refused.status, 400)
-  const refilledForm = await refused.text()
+  const refusal = await send('/admin/apps', typedFields)
+  assert.equal(refusal.status, 400)
+  const refilledForm = await refusal.text()
   assert.ok(
     refilledForm.includes('redirect_uris: must not contain') && refilledForm.includes('&lt;i&gt;Shop'),
     'refilled',
   )
   const redirect_uris = 'https://shop.example.com/callback\r\nhttps://shop.example.com/other'
-  const made = await send('/admin/apps', { ...typedFields, redirect_uris, trusted: 'true' })
-  assert.equal(made.status, 201)
-  assert.equal(made.headers.get('referrer-policy'), 'no-referrer')
-  const first = SECRET.exec(await made.text())![0]
-  assert.ok(await signsIn(first))
+  const creationResponse = await send('/admin/apps', { ...typedFields, redirect_uris, trusted: 'true' })
+  assert.equal(creationResponse.status, 201)
+  assert.equal(creationResponse.headers.get('referrer-policy'), 'no-referrer')
+  const firstSecret = SECRET.exec(await creationResponse.text())![0]
+  assert.ok(await signsIn(firstSecret))
   const app = await services.apps.find('shop')
   assert.deepEqual([app.redirectUris.length, app.trusted, app.isPublic], [2, true, false])
 
-  const changed = await send('/admin/apps/shop/change', { name: 'Shop', redirect_uris, scopes: 'keys:read' })
-  assert.equal(changed.headers.get('location'), '/admin/apps/shop?done=app_saved')
+  const changeResponse = await send('/admin/apps/shop/change', {
+    name: 'Shop',
+    redirect_uris,
+    scopes: 'keys:read',
+  })
+  assert.equal(changeResponse.headers.get('location'), '/admin/apps/shop?done=app_saved')
   const { trusted, scopes } = await services.apps.find('shop')
   assert.deepEqual([trusted, scopes], [false, ['keys:read']])
   assert.equal((await send('/admin/apps/shop/change', { name: '', redirect_uris })).status, 400)
 
   assert.equal((await send('/admin/apps/shop/new-secret')).status, 400, 'without a reason')
   const reason = 'every year'
-  const second = SECRET.exec(await (await send('/admin/apps/shop/new-secret', { reason })).text())![0]
-  assert.ok((await signsIn(first)) && (await signsIn(second)), 'both work during the overlap')
+  const secondSecret = SECRET.exec(await (await send('/admin/apps/shop/new-secret', { reason })).text())![0]
+  assert.ok((await signsIn(firstSecret)) && (await signsIn(secondSecret)), 'both work during the overlap')
   const page = await (await admin.get('/admin/apps/shop')).text()
   assert.doesNotMatch(page, SECRET)
   assert.match(page, /newest.*by <a [^>]*>admin@example\.com<\/a>: <q>every year<.*older.*with the app/s)
@@ -57,13 +61,13 @@ test('an administrator registers an app, changes it, replaces its secret with an
   )
   const staleRemoval = await send('/admin/apps/shop/new-secret', { reason, removes: ids[0]! })
   assert.equal(staleRemoval.status, 400, 'another would be removed')
-  assert.ok((await signsIn(first)) && (await signsIn(second)))
+  assert.ok((await signsIn(firstSecret)) && (await signsIn(secondSecret)))
   const removalQuestion = await (await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[1]}`)).text()
   assert.match(removalQuestion, /The other secret keeps working/)
   const removal = { secret: ids[1]!, reason: 'leaked' }
   assert.equal((await send('/admin/apps/shop/remove-secret', { secret: ids[1]! })).status, 400)
   assert.equal((await send('/admin/apps/shop/remove-secret', removal)).status, 303)
-  assert.deepEqual([await signsIn(first), await signsIn(second)], [false, true])
+  assert.deepEqual([await signsIn(firstSecret), await signsIn(secondSecret)], [false, true])
   assert.equal((await send('/admin/apps/shop/remove-secret', removal)).status, 404)
   assert.equal((await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[1]}`)).status, 404)
   assert.match(
@@ -72,8 +76,8 @@ test('an administrator registers an app, changes it, replaces its secret with an
   )
 
   assert.equal((await send('/admin/apps/shop/remove', { confirm: 'shopp' })).status, 400)
-  const removed = await send('/admin/apps/shop/remove', { confirm: 'shop', reason: 'closed' })
-  assert.equal(removed.headers.get('location'), '/admin/apps?done=app_removed')
+  const removalResponse = await send('/admin/apps/shop/remove', { confirm: 'shop', reason: 'closed' })
+  assert.equal(removalResponse.headers.get('location'), '/admin/apps?done=app_removed')
   assert.equal((await admin.get('/admin/apps/shop')).status, 404)
   assert.equal((await send('/admin/apps/console/remove', { confirm: 'console' })).status, 403)
   const { rows } = await store.audit.list({ actor: id }, { limit: 20, after: null })

@@ -69,8 +69,8 @@ test('keys of everybody are found by their beginning or external id, and the pag
     ['id', firstKey.apiKey.id],
     ['id', secondKey.apiKey.id],
   ])
-  const revoked = await admin.client.post('/admin/keys/revoke', fields as never)
-  assert.equal(revoked.headers.get('location'), '/admin/keys?revoked=2')
+  const revocation = await admin.client.post('/admin/keys/revoke', fields as never)
+  assert.equal(revocation.headers.get('location'), '/admin/keys?revoked=2')
   assert.match(await pageOf('revoked=2'), /role="status">2 keys are revoked\./)
   assert.doesNotMatch(await pageOf('revoked=<b>'), /role="status"/)
   const secondRevocation = await post(admin.client, '/admin/keys', '/admin/keys/revoke', {
@@ -93,12 +93,12 @@ test('all keys of a person are revoked at once, the name is set, and what apps m
   assert.equal((await ada.client.get(`${path}/revoke-keys`)).status, 404)
   assert.equal((await send('revoke-keys', { reason: ' ' })).status, 400)
   assert.equal((await send('revoke-keys', { reason: 'left' })).status, 303)
-  const active = await services.apiKeys.list(ada.id, 'active', { limit: 10, after: null })
-  assert.equal(active.rows.length, 0)
+  const activeKeys = await services.apiKeys.list(ada.id, 'active', { limit: 10, after: null })
+  assert.equal(activeKeys.rows.length, 0)
   assert.equal((await auditEvents()).filter(({ type }) => type === 'api_key.revoked').length, 3)
   assert.doesNotMatch(await (await admin.client.get(path)).text(), /Revoke all keys/)
-  const none = await admin.client.get(`${path}/revoke-keys`)
-  assert.equal(none.headers.get('location'), path)
+  const emptyResponse = await admin.client.get(`${path}/revoke-keys`)
+  assert.equal(emptyResponse.headers.get('location'), path)
   assert.equal((await send('rename', { name: '<b>Ada</b>' })).status, 303)
   assert.equal((await send('rename', { name: 'a\u0007' })).status, 400)
   const text = await (await admin.client.get(path)).text()
@@ -111,14 +111,20 @@ test('a suppressed address is shown with the mails of the person, and allowed ag
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
   const address = parseEmailAddress(ada.email)!
   await services.suppressions.record({ addresses: [ada.email], reason: 'bounce' }, 'resend')
-  const back = `/admin/users/${ada.id}`
-  const shown = await (await admin.client.get(`${back}?show=mails`)).text()
-  assert.match(shown, /suppressed<\/span><p>It bounced · reported by resend/)
-  const suppressionLifted = await post(admin.client, back, '/admin/mails/lift', { address, back })
-  assert.equal(suppressionLifted.headers.get('location'), `${back}?done=mail_allowed`)
+  const backPath = `/admin/users/${ada.id}`
+  const shownPage = await (await admin.client.get(`${backPath}?show=mails`)).text()
+  assert.match(shownPage, /suppressed<\/span><p>It bounced · reported by resend/)
+  const suppressionLifted = await post(admin.client, backPath, '/admin/mails/lift', {
+    address,
+    back: backPath,
+  })
+  assert.equal(suppressionLifted.headers.get('location'), `${backPath}?done=mail_allowed`)
   assert.equal(await store.suppressions.find(address, services.clock.now()), null)
-  const toOtherSite = await post(admin.client, back, '/admin/mails/lift', { address, back: '//evil.example' })
-  assert.equal(toOtherSite.headers.get('location'), '/admin?done=mail_allowed')
+  const responseToOtherSite = await post(admin.client, backPath, '/admin/mails/lift', {
+    address,
+    back: '//evil.example',
+  })
+  assert.equal(responseToOtherSite.headers.get('location'), '/admin?done=mail_allowed')
 })
 
 test('the audit is filtered by person, act and day, and exported whole as CSV and JSON lines', async t => {
@@ -147,8 +153,8 @@ test('the audit is filtered by person, act and day, and exported whole as CSV an
   const lines = (await csv.text()).split('\r\n')
   assert.equal(`${lines[0]}\r\n`, AUDIT_CSV_HEADER)
   assert.ok(lines.length === 4 && lines[1]!.includes(`"'＝SUM(1)"`))
-  const json = await (await admin.client.get('/admin/audit/export.jsonl')).text()
-  const sequences = json
+  const jsonLines = await (await admin.client.get('/admin/audit/export.jsonl')).text()
+  const sequences = jsonLines
     .trimEnd()
     .split('\n')
     .map(line => JSON.parse(line).sequence)
@@ -213,21 +219,21 @@ test('lists say which rows of how many they show, and lead to the next and the f
   const pageOf = async (path: string) => {
     const text = await (await admin.client.get(path)).text()
     const [, foot = ''] = /class="card-foot list-foot">(.*?)<\/div>/s.exec(text) ?? []
-    const next = /<a href="([^"]+)">Next page/.exec(foot)?.[1]?.replaceAll('&amp;', '&')
-    return { range: /<span class="quiet">([^<]*)/.exec(foot)?.[1], next, foot }
+    const nextPath = /<a href="([^"]+)">Next page/.exec(foot)?.[1]?.replaceAll('&amp;', '&')
+    return { range: /<span class="quiet">([^<]*)/.exec(foot)?.[1], next: nextPath, foot }
   }
   const first = await pageOf('/admin/users')
   assert.equal(first.range, '1–40 of 45')
   assert.doesNotMatch(first.foot, /First page/)
-  const second = await pageOf(first.next!)
-  assert.deepEqual([second.range, second.next], ['41–45 of 45', undefined])
-  assert.match(second.foot, /<a href="\/admin\/users">First page/)
-  const found = await pageOf('/admin/users?query=p')
-  assert.equal(found.range, '1–40', 'how many are found is not counted')
-  assert.match(found.next!, /query=p&/)
-  const last = await pageOf(found.next!)
-  assert.equal(last.range, '41–44 of 44')
-  assert.match(last.foot, /<a href="\/admin\/users\?query=p">First page/)
+  const secondPage = await pageOf(first.next!)
+  assert.deepEqual([secondPage.range, secondPage.next], ['41–45 of 45', undefined])
+  assert.match(secondPage.foot, /<a href="\/admin\/users">First page/)
+  const searchPage = await pageOf('/admin/users?query=p')
+  assert.equal(searchPage.range, '1–40', 'how many are found is not counted')
+  assert.match(searchPage.next!, /query=p&/)
+  const lastPage = await pageOf(searchPage.next!)
+  assert.equal(lastPage.range, '41–44 of 44')
+  assert.match(lastPage.foot, /<a href="\/admin\/users\?query=p">First page/)
   assert.equal((await pageOf('/admin/users?start=<b>')).range, '1–40 of 45')
   assert.equal((await pageOf('/admin/users?query=nobody')).range, undefined)
   assert.match((await pageOf('/admin/audit')).range!, /^1–\d+ of \d+$/)
@@ -258,8 +264,8 @@ test('the page of a person shows first what support needs, ends one session, and
 
   const sessions = async () => (await services.sessions.list(ada.id, { limit: 9, after: null })).rows
   const [firstKey, other] = await sessions()
-  const ended = await send('end-session', { session: firstKey!.id })
-  assert.equal(ended.headers.get('location'), `${path}?done=session_ended`)
+  const endResponse = await send('end-session', { session: firstKey!.id })
+  assert.equal(endResponse.headers.get('location'), `${path}?done=session_ended`)
   assert.match(await textOf('?done=session_ended'), /role="status">The session was ended\./)
   assert.deepEqual(
     (await sessions()).map(({ id }) => id),
@@ -273,9 +279,9 @@ test('the page of a person shows first what support needs, ends one session, and
   await send('suspend', { reason: 'spam' })
   assert.match(await textOf(), /This account is suspended.*Lift the suspension.*its keys are refused/s)
   await send('delete', { confirm: ada.email, reason: 'asked for' })
-  const deleted = await textOf()
-  assert.match(deleted, /name and address are erased/)
-  assert.doesNotMatch(deleted, /method="post" action="\/admin|show=mails/)
+  const deletedPage = await textOf()
+  assert.match(deletedPage, /name and address are erased/)
+  assert.doesNotMatch(deletedPage, /method="post" action="\/admin|show=mails/)
   assert.equal((await store.users.find(ada.id))!.email, null)
 })
 
@@ -324,14 +330,14 @@ test('the page of a person shows ten keys, and on request a hundred', async t =>
   const { person, createKey } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
   for (let n = 0; n < 12; n++) await createKey(ada.id)
-  const shownBy = async (path: string) => {
+  const keysShownOn = async (path: string) => {
     const text = await (await admin.client.get(path)).text()
     return {
       keys: text.match(/class="name" href="\/admin\/keys\/[0-9a-f-]{36}"/g)!.length,
       more: text.match(/href="([^"]*rows=more)"/)?.[1],
     }
   }
-  const first = await shownBy(`/admin/users/${ada.id}`)
+  const first = await keysShownOn(`/admin/users/${ada.id}`)
   assert.equal(first.keys, 10)
-  assert.deepEqual(await shownBy(first.more!), { keys: 12, more: undefined })
+  assert.deepEqual(await keysShownOn(first.more!), { keys: 12, more: undefined })
 })

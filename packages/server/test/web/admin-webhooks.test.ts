@@ -24,17 +24,17 @@ test('an administrator creates a webhook, tests it, replaces its secret, sends a
     admin.post(path, { form_token: await admin.formToken('/admin/webhooks'), ...fields })
   const text = async (path: string) => (await admin.get(path)).text()
 
-  const refused = await send('/admin/webhooks', { url: 'ftp://<i>x</i>' })
-  assert.equal(refused.status, 400)
-  const refilledForm = await refused.text()
+  const refusal = await send('/admin/webhooks', { url: 'ftp://<i>x</i>' })
+  assert.equal(refusal.status, 400)
+  const refilledForm = await refusal.text()
   assert.ok(
     refilledForm.includes('must be an https URL') && refilledForm.includes('ftp://&lt;i&gt;'),
     'refilled',
   )
-  const made = await send('/admin/webhooks', { url: endpoint.url, events: 'user.updated' })
-  assert.equal(made.status, 201)
-  assert.equal(made.headers.get('referrer-policy'), 'no-referrer')
-  const secret = SECRET.exec(await made.text())![0]
+  const creationResponse = await send('/admin/webhooks', { url: endpoint.url, events: 'user.updated' })
+  assert.equal(creationResponse.status, 201)
+  assert.equal(creationResponse.headers.get('referrer-policy'), 'no-referrer')
+  const secret = SECRET.exec(await creationResponse.text())![0]
   assert.match(
     await text('/admin/webhooks'),
     /<legend>Keys<\/legend>.*id="api_key.created".*?aria-describedby="api_key.created-words".*?>A key was created\.</s,
@@ -46,18 +46,18 @@ test('an administrator creates a webhook, tests it, replaces its secret, sends a
   assert.doesNotMatch(await text(path), SECRET)
 
   endpoint.answer = () => ({ status: 418, text: '<b>no tea</b>' })
-  const tested = await (await send(`${path}/test`)).text()
-  assert.ok(tested.includes('status 418') && tested.includes('&lt;b&gt;no tea'), 'the answer, as text')
+  const testPage = await (await send(`${path}/test`)).text()
+  assert.ok(testPage.includes('status 418') && testPage.includes('&lt;b&gt;no tea'), 'the answer, as text')
   assert.ok(isSignedBy(endpoint.received[0]!, secret))
 
   endpoint.answer = () => 200
   await services.users.rename(adminId, 'Ada')
   await until('the event', () => endpoint.received.length === 2)
-  const delivered = await until('its record', async () => {
+  const deliveryId = await until('its record', async () => {
     const page = await text(`${path}?state=delivered`)
     return /name="delivery" value="([^"]+)"/.exec(page)?.[1]
   })
-  assert.equal((await send(`${path}/send-again`, { delivery: delivered })).status, 303)
+  assert.equal((await send(`${path}/send-again`, { delivery: deliveryId })).status, 303)
   await until('the event again', () => endpoint.received.length === 3)
   assert.equal(endpoint.received[2]!.id, endpoint.received[1]!.id)
 
@@ -67,8 +67,8 @@ test('an administrator creates a webhook, tests it, replaces its secret, sends a
   assert.equal((await send(`${path}/remove-secret`, { secret: ids[0]! })).status, 303)
   assert.equal((await send(`${path}/remove-secret`, { secret: ids[1]! })).status, 400)
 
-  const changed = await send(`${path}/change`, { url: endpoint.url })
-  assert.equal(changed.headers.get('location'), `${path}?done=webhook_saved`)
+  const changeResponse = await send(`${path}/change`, { url: endpoint.url })
+  assert.equal(changeResponse.headers.get('location'), `${path}?done=webhook_saved`)
   assert.equal((await send(`${path}/change`, { url: 'nonsense' })).status, 400)
   await send(`${path}/disable`)
   const { events, disabledBy } = await (await services.webhooks()).find(webhook!.id)

@@ -72,12 +72,14 @@ test('support sees every page and no form that changes anything, and a forged on
     const text = await (await support.client.get(`/admin${path}`)).text()
     assert.doesNotMatch(text, /method="post" action="\/admin/, path)
   }
-  const forged = await post(support.client, '/account', `/admin/users/${user.id}/suspend`, { reason: 'x' })
-  assert.equal(forged.status, 404)
-  const promoted = await post(support.client, '/account', `/admin/users/${support.id}/role`, {
+  const forgedPost = await post(support.client, '/account', `/admin/users/${user.id}/suspend`, {
+    reason: 'x',
+  })
+  assert.equal(forgedPost.status, 404)
+  const promotionResponse = await post(support.client, '/account', `/admin/users/${support.id}/role`, {
     role: 'admin',
   })
-  assert.equal(promoted.status, 404)
+  assert.equal(promotionResponse.status, 404)
   assert.equal((await store.users.find(user.id))!.status, 'active')
   assert.equal((await store.users.find(support.id))!.role, 'support')
 })
@@ -116,8 +118,10 @@ test('an administrator searches, suspends, credits and deletes a person on the p
     await (await admin.client.get(path)).text(),
     /Deleted by <a [^>]*>admin@example\.com<.*?<q>asked for</s,
   )
-  const recorded = (await auditEvents()).filter(({ actor }) => actor.id === admin.id).map(({ type }) => type)
-  assert.deepEqual(recorded.toReversed(), [
+  const recordedTypes = (await auditEvents())
+    .filter(({ actor }) => actor.id === admin.id)
+    .map(({ type }) => type)
+  assert.deepEqual(recordedTypes.toReversed(), [
     'user.suspended',
     'user.activated',
     'user.credit_granted',
@@ -143,9 +147,9 @@ test('the own page of an administrator says so, and refuses what would lock them
     delete: { confirm: admin.email },
   }
   for (const [act, fields] of Object.entries(refusedActs)) {
-    const refused = await post(admin.client, path, `${path}/${act}`, { reason: 'mistaken', ...fields })
-    assert.equal(refused.status, 400, act)
-    assert.match(await refused.text(), /your own account/, act)
+    const refusal = await post(admin.client, path, `${path}/${act}`, { reason: 'mistaken', ...fields })
+    assert.equal(refusal.status, 400, act)
+    assert.match(await refusal.text(), /your own account/, act)
   }
   const { role, status } = (await store.users.find(admin.id))!
   assert.deepEqual([role, status], ['admin', 'active'])
@@ -166,12 +170,12 @@ test('the page of a person and the search for an address say why mail is suppres
   assert.match(await textOf(path), notBlocked)
   assert.doesNotMatch(await textOf(path), /Why sign-in may fail/)
 
-  const stranger = createClient(web.url)
+  const strangersClient = createClient(web.url)
   const search = '/admin/users?query=bob%40example.com'
   for (const email of [ada.email, 'bob@example.com'])
     await until(`${email} is refused`, async () => {
-      const form_token = await stranger.formToken('/sign-in')
-      return (await stranger.post('/sign-in', { form_token, email })).status === 429 || undefined
+      const form_token = await strangersClient.formToken('/sign-in')
+      return (await strangersClient.post('/sign-in', { form_token, email })).status === 429 || undefined
     })
   await services.suppressions.record(
     { addresses: [ada.email, 'bob@example.com'], reason: 'bounce' },
@@ -185,9 +189,9 @@ test('the page of a person and the search for an address say why mail is suppres
     assert.match(text, /warn">Suppressed.*warn">Reached/s, at)
     assert.match(text, /It bounced · reported by resend/, at)
     assert.match(text, /a new browser asks for are refused for another \d+ (?:minutes|hour): /, at)
-    const back = at.split('?')[0]!
+    const backPath = at.split('?')[0]!
     for (const act of ['lift', 'clear-limits']) {
-      const response = await post(admin.client, at, `/admin/mails/${act}`, { address, back })
+      const response = await post(admin.client, at, `/admin/mails/${act}`, { address, back: backPath })
       assert.equal(response.status, 303)
       assert.ok(response.headers.get('location')!.startsWith(at))
     }
@@ -215,11 +219,11 @@ test('a revoked key says who revoked it and why, and the active key of a suspend
   assert.match(await pageOf(two), /Revoked by its owner or whoever holds it, .*?curl.*?198\.51\.100\.7/s)
   assert.doesNotMatch(await pageOf(three), /Revoked by/)
   await services.users.suspend(ada.id, { ...BY_COMMAND_LINE, reason: 'spam' })
-  const refused = /<span class="tag warn">Suspended<\/span>/
-  assert.match(await pageOf(three), refused)
+  const suspendedTag = /<span class="tag warn">Suspended<\/span>/
+  assert.match(await pageOf(three), suspendedTag)
   for (const path of ['/admin/keys', `/admin/users/${ada.id}`]) {
     const text = await (await admin.client.get(path)).text()
-    assert.match(text, refused, path)
+    assert.match(text, suspendedTag, path)
     assert.doesNotMatch(text, /<tr class="key active">.*<span class="tag active">Active/, path)
   }
   assert.match(
@@ -244,11 +248,11 @@ test('policies are changed on their page, a mistake is shown on the filled form,
     ['maxima', '5/year'],
     ['sign_up', 'domains'],
   ] as const) {
-    const refused = await post(admin.client, page, page, { ...fields, [name]: value })
-    const shown = await refused.text()
-    assert.equal(refused.status, 400, name)
-    assert.match(shown, /role="alert"/)
-    assert.match(shown, /name="default_lifetime" value="30"/, 'what was typed is kept')
+    const refusal = await post(admin.client, page, page, { ...fields, [name]: value })
+    const shownPage = await refusal.text()
+    assert.equal(refusal.status, 400, name)
+    assert.match(shownPage, /role="alert"/)
+    assert.match(shownPage, /name="default_lifetime" value="30"/, 'what was typed is kept')
   }
   const policyFields = {
     ...fields,
@@ -257,8 +261,8 @@ test('policies are changed on their page, a mistake is shown on the filled form,
     scopes: 'agent:connect',
     reason: 'audit',
   }
-  const changed = await post(admin.client, page, page, policyFields)
-  assert.equal(changed.headers.get('location'), `${page}?done=policies_saved`)
+  const changeResponse = await post(admin.client, page, page, policyFields)
+  assert.equal(changeResponse.headers.get('location'), `${page}?done=policies_saved`)
   const { maxKeyLifetimeDays, allowedScopes, unrestrictedKeysAllowed } = services.policies.current()
   assert.deepEqual(
     [maxKeyLifetimeDays, allowedScopes, unrestrictedKeysAllowed],
@@ -277,9 +281,9 @@ test('policies are changed on their page, a mistake is shown on the filled form,
   const form = await (await ada.client.get('/keys/new')).text()
   assert.match(form, /id="expiry-30" name="expiry" value="30" checked/)
   assert.doesNotMatch(form, /expiry-never|expiry-90|access-all|scope-agents-read/)
-  const refused = await post(ada.client, '/keys/new', '/keys', { access: 'all', expiry: 'never' })
-  assert.equal(refused.status, 400)
-  assert.match(await refused.text(), /Keys live at most 60 days here/)
+  const refusal = await post(ada.client, '/keys/new', '/keys', { access: 'all', expiry: 'never' })
+  assert.equal(refusal.status, 400)
+  assert.match(await refusal.text(), /Keys live at most 60 days here/)
   assert.match(await (await admin.client.get('/admin/keys?filter=violating')).text(), /No keys/)
 })
 
@@ -360,11 +364,11 @@ test('keys are found by their beginning and revoked together', async t => {
   const text = await (await admin.client.get(`/admin/keys?prefix=${key.slice(0, 9)}`)).text()
   assert.ok(text.includes('&lt;b&gt;robot') && !text.includes('<b>robot') && !text.includes(key))
   assert.equal((await post(admin.client, '/admin/keys', '/admin/keys/revoke')).status, 400)
-  const revoked = await post(admin.client, '/admin/keys', '/admin/keys/revoke', {
+  const revocation = await post(admin.client, '/admin/keys', '/admin/keys/revoke', {
     id: apiKey.id,
     reason: 'leaked',
   })
-  assert.equal(revoked.status, 303)
+  assert.equal(revocation.status, 303)
   assert.notEqual((await services.apiKeys.get(ada.id, apiKey.id)).revokedAt, null)
   assert.equal((await auditEvents())[0]!.reason?.text, 'leaked')
 })
@@ -383,24 +387,28 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
   const text = await (await admin.client.get(path)).text()
   assert.doesNotMatch(text, /method="post" action="\/admin/)
   assert.ok(text.includes(`/admin/confirm?to=${encodeURIComponent(path)}`))
-  const refused = await post(admin.client, '/account', `${path}/suspend`, { reason: 'spam' })
-  assert.equal(refused.headers.get('location'), `/admin/confirm?to=${encodeURIComponent(path)}`)
+  const refusal = await post(admin.client, '/account', `${path}/suspend`, { reason: 'spam' })
+  assert.equal(refusal.headers.get('location'), `/admin/confirm?to=${encodeURIComponent(path)}`)
   assert.equal((await store.users.find(ada.id))!.status, 'active')
 
   const newKey = { name: 'x', scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
   const { apiKey } = await services.apiKeys.create(admin.id, newKey, null as never)
-  const replaced = await post(admin.client, '/account', `/keys/${apiKey.id}/rotate`)
-  assert.equal(replaced.headers.get('location'), '/admin/confirm', 'a key that administers is no way around')
-  const made = await post(admin.client, '/account', '/keys', { access: 'all' })
-  assert.equal(made.headers.get('location'), '/admin/confirm')
+  const rotationResponse = await post(admin.client, '/account', `/keys/${apiKey.id}/rotate`)
+  assert.equal(
+    rotationResponse.headers.get('location'),
+    '/admin/confirm',
+    'a key that administers is no way around',
+  )
+  const creationResponse = await post(admin.client, '/account', '/keys', { access: 'all' })
+  assert.equal(creationResponse.headers.get('location'), '/admin/confirm')
 
   const count = (await web.mails(admin.email, 0)).length
   const form_token = await admin.client.formToken(`/admin/confirm?to=${encodeURIComponent(path)}`)
   await admin.client.post('/sign-in', { form_token, email: admin.email })
   const [mail] = await web.mails(admin.email, count + 1)
   const token = new URL(mail!.link!).searchParams.get('token')!
-  const returned = await admin.client.post('/verify', { form_token, token, email: admin.email })
-  assert.equal(returned.headers.get('location'), path)
+  const returnResponse = await admin.client.post('/verify', { form_token, token, email: admin.email })
+  assert.equal(returnResponse.headers.get('location'), path)
   assert.equal((await post(admin.client, path, `${path}/suspend`, { reason: 'spam' })).status, 303)
 })
 
@@ -419,7 +427,7 @@ test('the confirmation leads to pages of the administration only', async t => {
     await admin.client.post('/sign-in', { form_token, email: admin.email })
     const [mail] = await web.mails(admin.email, count + 1)
     const token = new URL(mail!.link!).searchParams.get('token')!
-    const returned = await admin.client.post('/verify', { form_token, token, email: admin.email })
-    assert.equal(returned.headers.get('location'), '/admin', to)
+    const returnResponse = await admin.client.post('/verify', { form_token, token, email: admin.email })
+    assert.equal(returnResponse.headers.get('location'), '/admin', to)
   }
 })

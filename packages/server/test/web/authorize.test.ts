@@ -79,16 +79,16 @@ test('first-party and trusted apps ask for no consent', async t => {
   )
   for (const answer of [trustedApp, firstPartyApp])
     assert.match(answer.headers.get('location')!, /\?code=svo_/)
-  const withoutPrompt = await client.get(authorizePath(challenge, { prompt: 'none' }))
-  assert.match(withoutPrompt.headers.get('location')!, /\?code=svo_/)
+  const responseWithoutPrompt = await client.get(authorizePath(challenge, { prompt: 'none' }))
+  assert.match(responseWithoutPrompt.headers.get('location')!, /\?code=svo_/)
 })
 
 test('with prompt=none nothing is shown: the app learns what would be asked', async t => {
   const web = await startWeb(t)
   await registerShop(web)
   const path = authorizePath(challenge, { prompt: 'none' })
-  const stranger = createClient(web.url)
-  assert.equal(callbackParameters(await stranger.get(path)).error, 'login_required')
+  const strangersClient = createClient(web.url)
+  assert.equal(callbackParameters(await strangersClient.get(path)).error, 'login_required')
   const client = await signedIn(web)
   assert.equal(callbackParameters(await client.get(path)).error, 'consent_required')
   await codeOf(client, authorizePath(challenge))
@@ -101,8 +101,8 @@ test('prompt=login, prompt=select_account and an exceeded max_age ask a signed-i
   const client = await signedIn(web)
   assert.ok(callbackParameters(await client.get(authorizePath(challenge, { max_age: '3600' }))).code)
   for (const changes of [{ prompt: 'login' }, { prompt: 'select_account' }, { max_age: '0' }]) {
-    const redirect = await client.get(authorizePath(challenge, changes))
-    assert.equal(redirect.headers.get('location'), '/sign-in?again=1')
+    const redirectResponse = await client.get(authorizePath(challenge, changes))
+    assert.equal(redirectResponse.headers.get('location'), '/sign-in?again=1')
     const form_token = await client.formToken('/sign-in?again=1')
     const mailsBefore = (await web.mails(ADA)).length
     await client.post('/sign-in', { form_token, email: ADA })
@@ -112,8 +112,8 @@ test('prompt=login, prompt=select_account and an exceeded max_age ask a signed-i
     const answer = await client.post('/verify', { form_token, token, email: ADA })
     assert.ok(callbackParameters(await client.get(answer.headers.get('location')!)).code)
   }
-  const withoutPrompt = await client.get(authorizePath(challenge, { prompt: 'none', max_age: '0' }))
-  assert.equal(callbackParameters(withoutPrompt).error, 'login_required')
+  const responseWithoutPrompt = await client.get(authorizePath(challenge, { prompt: 'none', max_age: '0' }))
+  assert.equal(callbackParameters(responseWithoutPrompt).error, 'login_required')
 })
 
 test('prompt=consent asks again for what was granted', async t => {
@@ -167,11 +167,11 @@ test('a form of another site at the authorization endpoint becomes a navigation 
   await registerShop(web, { trusted: true })
   const client = await signedIn(web)
   const fields = Object.fromEntries(new URL(web.url + authorizePath(challenge)).searchParams)
-  const posted = await client.post('/oauth/authorize', fields, { 'sec-fetch-site': 'cross-site' })
-  assert.equal(posted.status, 303)
-  assert.ok(callbackParameters(await client.get(posted.headers.get('location')!)).code)
-  const tooLong = await client.post('/oauth/authorize', { ...fields, state: 'x'.repeat(9000) })
-  assert.equal(tooLong.status, 413)
+  const postResponse = await client.post('/oauth/authorize', fields, { 'sec-fetch-site': 'cross-site' })
+  assert.equal(postResponse.status, 303)
+  assert.ok(callbackParameters(await client.get(postResponse.headers.get('location')!)).code)
+  const tooLongResponse = await client.post('/oauth/authorize', { ...fields, state: 'x'.repeat(9000) })
+  assert.equal(tooLongResponse.status, 413)
 })
 
 test('the account lists the apps with access and withdraws it', async t => {
@@ -184,8 +184,8 @@ test('the account lists the apps with access and withdraws it', async t => {
   assert.doesNotMatch(page, /No app has access/)
   assert.match(page, /The Shop/)
   const form_token = await client.formToken('/account')
-  const withdrawn = await client.post('/account/apps/shop/withdraw', { form_token })
-  assert.equal(withdrawn.headers.get('location'), '/account/apps?done=consent_withdrawn')
+  const withdrawalResponse = await client.post('/account/apps/shop/withdraw', { form_token })
+  assert.equal(withdrawalResponse.headers.get('location'), '/account/apps?done=consent_withdrawn')
   assert.match(await (await client.get('/account/apps')).text(), /No app has access/)
   assert.equal((await client.post('/account/apps/shop/withdraw', { form_token })).status, 404)
   assert.equal((await client.post('/account/apps/%00/withdraw', { form_token })).status, 404)

@@ -76,8 +76,8 @@ test('the logo, the icons, the colours and the links of the operator are on ever
     )
   }
   const page = await (await client.get('/keys')).text()
-  const style = await (await client.get(/href="(\/assets\/style\.css[^"]+)"/.exec(page)![1]!)).text()
-  assert.match(style, /--accent: light-dark\(#0b6b50, #[0-9a-f]{6}\)/)
+  const styleSheet = await (await client.get(/href="(\/assets\/style\.css[^"]+)"/.exec(page)![1]!)).text()
+  assert.match(styleSheet, /--accent: light-dark\(#0b6b50, #[0-9a-f]{6}\)/)
   const touchIcon = await client.get(/rel="apple-touch-icon" href="([^"]+)"/.exec(page)![1]!)
   assert.equal(touchIcon.headers.get('content-type'), 'image/png')
   const bytes = Buffer.from(await touchIcon.arrayBuffer())
@@ -132,8 +132,8 @@ test('the names that the operator gives the first-party apps are those that peop
   await apps.change('console', { name: 'Acme Console' })
   const user = (await storage.store.users.findByEmail(address(ADA)))!
   const grant = { scopes: ['account:read'], audience: null }
-  const prepared = sessions.prepareForApp('console', grant, clock.now(), caller())
-  await storage.transaction(tx => sessions.open(tx, user, prepared))
+  const preparedSession = sessions.prepareForApp('console', grant, clock.now(), caller())
+  await storage.transaction(tx => sessions.open(tx, user, preparedSession))
   assert.match(await (await client.get('/account/apps')).text(), /Acme Console/)
   assert.match(await (await client.get('/sessions')).text(), />For Acme Console</)
 })
@@ -189,15 +189,15 @@ test("a page's colours follow the chosen theme whatever the system says", async 
   const { page } = await newPerson(browser, { colorScheme: 'light', javaScriptEnabled: false })
   const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
   await page.goto(`${web.url}/sign-in`)
-  const light = await background()
+  const lightBackground = await background()
   await page.getByRole('button', { name: 'Dark', exact: true }).click()
   await page.waitForURL(`${web.url}/sign-in`)
-  const dark = await background()
-  assert.notEqual(dark, light)
+  const darkBackground = await background()
+  assert.notEqual(darkBackground, lightBackground)
   await page.emulateMedia({ colorScheme: 'dark' })
   await page.getByRole('button', { name: 'Light', exact: true }).click()
   await page.waitForURL(`${web.url}/sign-in`)
-  assert.equal(await background(), light)
+  assert.equal(await background(), lightBackground)
 })
 
 test('what is static is compressed as the client asks, with a tag for each coding', async t => {

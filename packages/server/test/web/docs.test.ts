@@ -88,8 +88,8 @@ describe('the documents', () => {
       const page = await load(`/docs/${slug}`)
       for (const [, href] of page.matchAll(/href="((?:\/docs\/|\/errors\/|#)[^"]*)"/g)) {
         const [path, anchor] = href!.split('#')
-        const target = await load(path || `/docs/${slug}`)
-        if (anchor) assert.ok(target.includes(`id="${anchor}"`), `/docs/${slug} links to ${href}`)
+        const targetPage = await load(path || `/docs/${slug}`)
+        if (anchor) assert.ok(targetPage.includes(`id="${anchor}"`), `/docs/${slug} links to ${href}`)
       }
     }
   })
@@ -97,10 +97,10 @@ describe('the documents', () => {
   test('are found by words in them, calls and errors too, and every input is safe', async t => {
     const web = await startWeb(t)
     const client = createClient(web.url)
-    const rotate = await text(client, '/docs/search?q=rotate+KEY')
-    assert.match(rotate, /href="\/docs\/call\/rotateApiKey"/)
-    assert.match(rotate, /<mark>rotate<\/mark>/i)
-    const excerpts = [...rotate.matchAll(/<p>…(.*?)<\/p>/g)].map(([, excerpt]) => excerpt!)
+    const rotateResults = await text(client, '/docs/search?q=rotate+KEY')
+    assert.match(rotateResults, /href="\/docs\/call\/rotateApiKey"/)
+    assert.match(rotateResults, /<mark>rotate<\/mark>/i)
+    const excerpts = [...rotateResults.matchAll(/<p>…(.*?)<\/p>/g)].map(([, excerpt]) => excerpt!)
     assert.ok(excerpts.length > 0)
     for (const excerpt of excerpts) assert.match(excerpt, /^ \S/, 'it begins with a whole word')
     assert.match(
@@ -108,11 +108,15 @@ describe('the documents', () => {
       /href="\/errors\/insufficient_balance"/,
     )
     assert.match(await text(client, '/docs/search?q=onRequest'), /href="\/docs\/javascript#an-agent"/)
-    const oauth = await text(client, '/docs/search?q=oauth+connect')
-    assert.match(oauth, /<li><a href="\/docs\/oauth">OAuth and OpenID Connect<\/a><p>/, 'no title twice')
-    const resume = await text(client, '/docs/search?q=resume')
-    assert.equal(resume.match(/type="search"/g)?.length, 1)
-    assert.match(resume, /<article.*type="search" value="resume"/s, 'the field is above the results')
+    const oauthResults = await text(client, '/docs/search?q=oauth+connect')
+    assert.match(
+      oauthResults,
+      /<li><a href="\/docs\/oauth">OAuth and OpenID Connect<\/a><p>/,
+      'no title twice',
+    )
+    const resumeResults = await text(client, '/docs/search?q=resume')
+    assert.equal(resumeResults.match(/type="search"/g)?.length, 1)
+    assert.match(resumeResults, /<article.*type="search" value="resume"/s, 'the field is above the results')
     assert.match(
       await text(client, '/docs/search?q=nothinglikethis'),
       /Nothing was found for “nothinglikethis”/,
@@ -211,7 +215,7 @@ describe('the reference', () => {
       string,
       Record<string, unknown>
     >
-    const python = [
+    const pythonSource = [
       'client.py',
       ...['api_keys', 'account', 'sessions', 'agents', 'apps'].map(name => `calls/${name}.py`),
     ]
@@ -221,7 +225,7 @@ describe('the reference', () => {
       const [group, method] = name.includes('.') ? (name.split('.') as [string, string]) : [null, name]
       const owner = group ? keyway[group]! : keyway
       assert.equal(typeof owner[method], 'function', name)
-      assert.match(python, new RegExp(`def ${snakeCase(method)}\\(`), name)
+      assert.match(pythonSource, new RegExp(`def ${snakeCase(method)}\\(`), name)
     }
   })
 
@@ -282,8 +286,8 @@ describe('a call that is tried in the documents', () => {
       assert.match(page, new RegExp(`Answer ${status}`), operation)
       assert.match(page, new RegExp(`&quot;code&quot;: &quot;${code}&quot;`))
     }
-    const typed = await client.post('/docs/call/listApiKeys', { form_token, 'query.limit': '1000' })
-    assert.match(await typed.text(), /name="query\.limit" value="1000"/)
+    const typedResponse = await client.post('/docs/call/listApiKeys', { form_token, 'query.limit': '1000' })
+    assert.match(await typedResponse.text(), /name="query\.limit" value="1000"/)
   })
 
   test('creates no credential, ends nothing, and is none of an administrator for other people', async t => {
@@ -316,8 +320,8 @@ describe('a call that is tried in the documents', () => {
     const web = await startWeb(t)
     const client = await signedIn(web)
     const form_token = await client.formToken('/docs/call/getAccount')
-    const crossSite = { 'sec-fetch-site': 'cross-site' }
-    assert.equal((await client.post('/docs/call/getAccount', { form_token }, crossSite)).status, 403)
+    const crossSiteHeaders = { 'sec-fetch-site': 'cross-site' }
+    assert.equal((await client.post('/docs/call/getAccount', { form_token }, crossSiteHeaders)).status, 403)
     assert.equal((await client.post('/docs/call/getAccount', { form_token: 'x' })).status, 403)
     client.jar.delete('keyway_session')
     assert.equal(
@@ -353,10 +357,10 @@ for (const javaScriptEnabled of [true, false]) {
     const { code } = await askForLink(page, web, ADA)
     await typeCode(page, code!)
     await page.waitForURL('**/docs/call/getAccount*')
-    const python = page.getByText('asyncio.run(main())').first()
-    assert.equal(await python.isVisible(), false)
+    const pythonSource = page.getByText('asyncio.run(main())').first()
+    assert.equal(await pythonSource.isVisible(), false)
     await page.getByText('Python', { exact: true }).last().click()
-    assert.equal(await python.isVisible(), true)
+    assert.equal(await pythonSource.isVisible(), true)
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByRole('status').waitFor()
     assert.ok(await page.getByText('"email": "ada@example.com"').last().isVisible())

@@ -79,11 +79,11 @@ test('ten thousand security events are paged and exported as a whole or filtered
   let rows = 0
   for (let pages = 0; path && pages < 3; pages++) {
     const text: string = await (await client.get(path)).text()
-    const found = text.match(/class="item event"/g)?.length ?? 0
-    assert.equal(found, 50)
-    rows += found
-    const next: RegExpExecArray | null = /href="(\/account\/events\?[^"]+)">Older events</.exec(text)
-    path = next && next[1]!.replaceAll('&amp;', '&')
+    const eventCount = text.match(/class="item event"/g)?.length ?? 0
+    assert.equal(eventCount, 50)
+    rows += eventCount
+    const nextLink: RegExpExecArray | null = /href="(\/account\/events\?[^"]+)">Older events</.exec(text)
+    path = nextLink && nextLink[1]!.replaceAll('&amp;', '&')
   }
   assert.equal(rows, 150)
   const csv = await client.get('/account/events/export.csv?group=apps')

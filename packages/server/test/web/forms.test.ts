@@ -23,8 +23,8 @@ test('a form is accepted only from this origin with its form token', async t => 
     [{ email: ADA, form_token: 'x' }, SAME_ORIGIN],
     [{ email: ADA, form_token: otherFormToken }, SAME_ORIGIN],
   ] as [Record<string, string>, Record<string, string>][]) {
-    const refused = await client.post('/sign-in', fields, headers)
-    assert.equal(refused.status, 403, JSON.stringify([fields, headers]))
+    const refusal = await client.post('/sign-in', fields, headers)
+    assert.equal(refusal.status, 403, JSON.stringify([fields, headers]))
     assert.equal(client.jar.has('keyway_asked'), false)
   }
   assert.equal((await web.mails(ADA, 0)).length, 0)
@@ -55,11 +55,11 @@ test('every form that changes something needs its form token', async t => {
     '/account/apps/shop/withdraw',
     '/oauth/consent',
   ]
-  const withId = ['rename', 'rotate', 'revoke', 'live/hello', 'live/end', 'networks', 'limits'].map(
+  const pathsWithId = ['rename', 'rotate', 'revoke', 'live/hello', 'live/end', 'networks', 'limits'].map(
     verb => `/keys/${id}/${verb}`,
   )
   const otherPaths = [`/sessions/${id}/end`, `/agents/${id}/test`, `/agents/${id}/disconnect`]
-  for (const path of [...paths, ...withId, ...otherPaths, '/account/charging/hub/withdraw']) {
+  for (const path of [...paths, ...pathsWithId, ...otherPaths, '/account/charging/hub/withdraw']) {
     assert.equal((await client.post(path, {})).status, 403, path)
   }
   assert.equal((await client.get('/keys')).status, 200)
@@ -69,8 +69,8 @@ test('a large body or one of another type is refused with an error page', async 
   const web = await startWeb(t)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
-  const oversized = await client.post('/sign-in', { form_token, email: 'a'.repeat(20_000) })
-  assert.equal(oversized.status, 413)
+  const oversizedResponse = await client.post('/sign-in', { form_token, email: 'a'.repeat(20_000) })
+  assert.equal(oversizedResponse.status, 413)
   const plainText = await fetch(`${web.url}/sign-in`, {
     method: 'POST',
     headers: { ...SAME_ORIGIN, 'content-type': 'text/plain' },
@@ -95,9 +95,9 @@ test('the session cookie authenticates pages but not the API', async t => {
     body: JSON.stringify({ refresh_token: cookie }),
   })
   assert.equal(refresh.status, 401)
-  const tampered = createClient(web.url)
-  tampered.jar.set('keyway_session', altered(cookie))
-  assert.equal((await tampered.get('/keys')).headers.get('location'), '/sign-in?done=ended')
+  const tamperedClient = createClient(web.url)
+  tamperedClient.jar.set('keyway_session', altered(cookie))
+  assert.equal((await tamperedClient.get('/keys')).headers.get('location'), '/sign-in?done=ended')
 })
 
 test('cookies have the __Host- prefix over https', async t => {
@@ -145,15 +145,15 @@ test('failed links and codes on the pages count in the same limit as those of th
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
   await client.post('/sign-in', { form_token, email: ADA })
-  const guess = { form_token, token: 'x'.repeat(43), email: ADA }
-  assert.equal((await client.post('/verify', guess)).status, 400)
+  const guessedFields = { form_token, token: 'x'.repeat(43), email: ADA }
+  assert.equal((await client.post('/verify', guessedFields)).status, 400)
   const api = await fetch(`${web.url}/auth/verify-magic-link`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ token: 'x'.repeat(43), email: ADA }),
   })
   assert.equal(api.status, 400)
-  const limitedLink = await client.post('/verify', guess)
+  const limitedLink = await client.post('/verify', guessedFields)
   assert.equal(limitedLink.status, 429)
   assert.ok(Number(limitedLink.headers.get('retry-after')) > 0)
 
@@ -179,9 +179,9 @@ test('a code works only in the browser that requested it, and a wrong one is rep
   assert.equal((await otherBrowser.post('/check-mail', stolenCode)).headers.get('location'), '/sign-in')
 
   const wrongCode = mail!.code === '00000000' ? '11111111' : '00000000'
-  const refused = await requestingBrowser.post('/check-mail', { form_token, login_id, code: wrongCode })
-  assert.equal(refused.status, 400)
-  assert.match(await refused.text(), /That code is not right/)
+  const refusal = await requestingBrowser.post('/check-mail', { form_token, login_id, code: wrongCode })
+  assert.equal(refusal.status, 400)
+  assert.match(await refusal.text(), /That code is not right/)
   const codeWithSpace = `${mail!.code!.slice(0, 4)} ${mail!.code!.slice(4)}`
   const signInResponse = await requestingBrowser.post('/check-mail', {
     form_token,
@@ -195,11 +195,11 @@ test('after too many wrong codes the page refers to the button in the mail, whic
   const web = await startWeb(t)
   const requestingBrowser = createClient(web.url)
   const { typeCode, mail } = await requestLink(web, requestingBrowser)
-  for (let tries = 0; tries < 5; tries++) assert.equal((await typeCode(wrong(mail.code!))).status, 400)
-  const refused = await typeCode(mail.code!)
-  assert.equal(refused.status, 429)
-  assert.ok(Number(refused.headers.get('retry-after')) > 0)
-  assert.match(await refused.text(), /Use the button in the mail: it works/)
+  for (let tries = 0; tries < 5; tries++) assert.equal((await typeCode(wrongCodeFor(mail.code!))).status, 400)
+  const refusal = await typeCode(mail.code!)
+  assert.equal(refusal.status, 429)
+  assert.ok(Number(refusal.headers.get('retry-after')) > 0)
+  assert.match(await refusal.text(), /Use the button in the mail: it works/)
   const token = new URL(mail.link!).searchParams.get('token')!
   const signInResponse = await requestingBrowser.post('/verify', {
     form_token: await requestingBrowser.formToken('/sign-in'),
@@ -215,10 +215,10 @@ test('wrong codes of a recognised browser are counted apart from those of strang
   const first = await requestLink(web, recognisedBrowser)
   assert.equal((await first.typeCode(first.mail.code!)).status, 303)
   await recognisedBrowser.post('/sign-out', { form_token: await recognisedBrowser.formToken('/keys') })
-  const second = await requestLink(web, recognisedBrowser)
-  for (let tries = 0; tries < 5; tries++) await second.typeCode(wrong(second.mail.code!))
-  const third = await requestLink(web, recognisedBrowser)
-  assert.equal((await third.typeCode(third.mail.code!)).status, 429, 'five of its own')
+  const secondLink = await requestLink(web, recognisedBrowser)
+  for (let tries = 0; tries < 5; tries++) await secondLink.typeCode(wrongCodeFor(secondLink.mail.code!))
+  const thirdLink = await requestLink(web, recognisedBrowser)
+  assert.equal((await thirdLink.typeCode(thirdLink.mail.code!)).status, 429, 'five of its own')
   const unknownBrowser = await requestLink(web, createClient(web.url))
   assert.equal((await unknownBrowser.typeCode(unknownBrowser.mail.code!)).status, 303, 'none of strangers')
 })
@@ -239,7 +239,7 @@ async function requestLink(
   }
 }
 
-function wrong(code: string): string {
+function wrongCodeFor(code: string): string {
   return code === '00000000' ? '11111111' : '00000000'
 }
 
@@ -248,9 +248,9 @@ test('typed text is escaped on the pages', async t => {
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
   const name = '"><script>alert(1)</script>&'
-  const created = await client.post('/keys', { form_token, name, access: 'all', expiry: 'never' })
-  assert.equal(created.status, 201)
-  assert.equal(created.headers.get('referrer-policy'), 'no-referrer')
+  const creationResponse = await client.post('/keys', { form_token, name, access: 'all', expiry: 'never' })
+  assert.equal(creationResponse.status, 201)
+  assert.equal(creationResponse.headers.get('referrer-policy'), 'no-referrer')
   await client.post('/account/name', { form_token, name })
   for (const path of [
     '/keys',
@@ -275,8 +275,8 @@ test('a form that is submitted twice without scripts creates one key', async t =
   assert.match(resubmission.headers.get('location')!, /^\/keys\/[0-9a-f-]{36}\?done=made_before$/)
   const resubmittedPage = await (await ada.get(resubmission.headers.get('location')!)).text()
   assert.match(resubmittedPage, /That key was created already/)
-  const listed = await (await ada.get('/keys')).text()
-  assert.equal(listed.match(/class="key active"/g)?.length, 1)
+  const listPage = await (await ada.get('/keys')).text()
+  assert.equal(listPage.match(/class="key active"/g)?.length, 1)
 
   // The hidden key id is bound to its user, and cannot be replaced.
   const bobsFields = { ...fields, form_token: await bob.formToken('/keys') }
@@ -328,8 +328,8 @@ test('no input to a page is answered with 5xx', async t => {
   ]) {
     assert.ok((await client.get(path)).status < 500, path)
   }
-  const ofKey = ['rename', 'rotate', 'revoke'].map(verb => `/keys/${id}/${verb}`)
-  const ofAgent = ['/agents/%00/disconnect', `/agents/${id}/test`]
+  const keyPaths = ['rename', 'rotate', 'revoke'].map(verb => `/keys/${id}/${verb}`)
+  const agentPaths = ['/agents/%00/disconnect', `/agents/${id}/test`]
   const otherPaths = [
     '/sessions/x/end',
     `/sessions/${id}/end`,
@@ -351,7 +351,15 @@ test('no input to a page is answered with 5xx', async t => {
   const rareFields = ['expiry_date', 'own_scopes', 'networks', 'overlap', 'once']
   for (const value of ['\0', '\ud800', 'x'.repeat(300), '’"<', '-1', '1e9', '9999-99-99', 'date', '::/0']) {
     const invalidFields = Object.fromEntries([...fields, ...rareFields].map(name => [name, value]))
-    for (const path of ['/sign-in', '/check-mail', '/verify', '/keys', ...ofKey, ...ofAgent, ...otherPaths]) {
+    for (const path of [
+      '/sign-in',
+      '/check-mail',
+      '/verify',
+      '/keys',
+      ...keyPaths,
+      ...agentPaths,
+      ...otherPaths,
+    ]) {
       const answer = await client.post(path, { ...invalidFields, form_token })
       assert.ok(answer.status < 500, `${path} ${JSON.stringify(value)}: ${answer.status}`)
     }

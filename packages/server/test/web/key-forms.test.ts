@@ -64,7 +64,7 @@ test('what was refused is shown at its field, which is marked and has the focus'
   const page = await openForm(web, browser)
   await page.getByLabel('Name').fill('picky')
   await page.locator('summary').click()
-  const submit = page.getByRole('button', { name: 'Create key' })
+  const submitButton = page.getByRole('button', { name: 'Create key' })
   const focused = () =>
     page.evaluate<[string, string | null, string | undefined]>(`(() => {
       const { id, ariaInvalid } = document.activeElement
@@ -73,7 +73,7 @@ test('what was refused is shown at its field, which is marked and has the focus'
     })()`)
 
   await page.getByLabel('Only from these networks').fill('10.0.0.0/99')
-  await submit.click()
+  await submitButton.click()
   await page.getByText('is no network').waitFor()
   assert.deepEqual((await focused()).slice(0, 2), ['networks', 'true'])
   assert.match((await focused())[2]!, /"10\.0\.0\.0\/99" is no network/)
@@ -81,13 +81,13 @@ test('what was refused is shown at its field, which is marked and has the focus'
 
   await page.getByLabel('Only from these networks').fill('')
   await page.getByLabel('Scopes of your own').fill('agents:fly')
-  await submit.click()
+  await submitButton.click()
   await page.getByText('is no scope that exists').waitFor()
   assert.deepEqual((await focused()).slice(0, 2), ['own_scopes', 'true'])
 
   await page.getByLabel('Scopes of your own').fill('')
   await page.getByLabel('Only what I choose').check()
-  await submit.click()
+  await submitButton.click()
   await page.getByText('Choose at least one scope').waitFor()
   assert.deepEqual((await focused()).slice(0, 2), ['scope-agent-connect', 'true'])
   assert.match(await page.title(), /^Problem: /)
@@ -102,12 +102,12 @@ test('networks and limits of a key are changed on its page, which keeps what was
   const send = (form: string, fields: Record<string, string>) =>
     client.post(`/keys/${id}/${form}`, { form_token, ...fields })
 
-  const saved = await send('networks', { networks: '203.0.113.7 2001:db8::/32' })
-  assert.equal(saved.headers.get('location'), `/keys/${id}?done=networks_saved`)
+  const saveResponse = await send('networks', { networks: '203.0.113.7 2001:db8::/32' })
+  assert.equal(saveResponse.headers.get('location'), `/keys/${id}?done=networks_saved`)
   assert.deepEqual((await keysOf(web))[0]!.allowedNetworks, ['203.0.113.7/32', '2001:db8::/32'])
-  const refused = await send('networks', { networks: 'here' })
-  assert.equal(refused.status, 400)
-  assert.match(await refused.text(), /value="here"[^>]*aria-invalid="true" autofocus/)
+  const refusal = await send('networks', { networks: 'here' })
+  assert.equal(refusal.status, 400)
+  assert.match(await refusal.text(), /value="here"[^>]*aria-invalid="true" autofocus/)
   await send('networks', { networks: '' })
   assert.deepEqual((await keysOf(web))[0]!.allowedNetworks, [])
 

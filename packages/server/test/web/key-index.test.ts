@@ -123,8 +123,8 @@ test('with a hundred keys every page has twenty, and sorted or searched pages co
         path,
       )
       seenNames.push(...names)
-      const next: RegExpExecArray | null = /href="(\/keys\?[^"]+)">(?:Next page|Older keys)</.exec(text)
-      path = next && next[1]!.replaceAll('&amp;', '&')
+      const nextLink: RegExpExecArray | null = /href="(\/keys\?[^"]+)">(?:Next page|Older keys)</.exec(text)
+      path = nextLink && nextLink[1]!.replaceAll('&amp;', '&')
       pages++
     }
     assert.equal(pages, 5, start)
@@ -169,21 +169,21 @@ test('several keys are revoked together after one question, without scripts, and
   assert.equal(answer.status, 303)
   const fields = [['form_token', form_token], ...selectedIds.map(id => ['id', id])] as [string, string][]
   const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-  const revoked = await fetch(`${web.url}/keys/revoke`, {
+  const revocation = await fetch(`${web.url}/keys/revoke`, {
     method: 'POST',
     redirect: 'manual',
     headers: { cookie, 'sec-fetch-site': 'same-origin', accept: 'text/html' },
     body: new URLSearchParams(fields),
   })
-  assert.equal(revoked.headers.get('location'), '/keys?done=keys_revoked')
+  assert.equal(revocation.headers.get('location'), '/keys?done=keys_revoked')
   const states = await services.apiKeys.findMany([...ids, evesKey!])
   assert.deepEqual(
     [...ids, evesKey!].map(id => states.get(id)!.revokedAt !== null),
     [true, true, false, true, false],
   )
-  const withoutSelection = await client.get('/keys/revoke')
-  assert.equal(withoutSelection.status, 400)
-  assert.match(await withoutSelection.text(), /Select at least one active key/)
+  const responseWithoutSelection = await client.get('/keys/revoke')
+  assert.equal(responseWithoutSelection.status, 400)
+  assert.match(await responseWithoutSelection.text(), /Select at least one active key/)
 })
 
 test('the bar of selected keys counts them, stays in the window while some are, and revokes them', async t => {
@@ -203,7 +203,7 @@ test('the bar of selected keys counts them, stays in the window while some are, 
     return { isInWindow: bar.checkVisibility() && top >= 0 && bottom <= innerHeight, height }
   })()`
   const barPosition = () => page.evaluate<{ isInWindow: boolean; height: number }>(barExpression)
-  const selected = page.locator('tbody input.select:checked')
+  const selectedBoxes = page.locator('tbody input.select:checked')
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 800 })
     await page.goto(`${web.url}/keys`)
@@ -214,7 +214,7 @@ test('the bar of selected keys counts them, stays in the window while some are, 
     assert.ok(isInWindow && height < 160, `${width}: ${height}`)
     await page.getByRole(width > 1000 ? 'checkbox' : 'button', { name: 'Select all on this page' }).click()
     await page.getByText('Selected: 20').waitFor()
-    assert.equal(await selected.count(), 20)
+    assert.equal(await selectedBoxes.count(), 20)
   }
   await page.getByRole('button', { name: 'Revoke selected keys' }).click()
   await page.getByRole('heading', { name: 'Revoke 20 keys?' }).waitFor()

@@ -21,17 +21,17 @@ test('a page is in the language that the browser asks for, and in English if the
     assert.match(text, new RegExp(`<html lang="${lang}" dir="ltr">`))
     assert.match(text, new RegExp(`<h1>${heading}</h1>`))
   }
-  const missing = await client.get('/nowhere', GERMAN)
-  assert.equal(missing.status, 404)
-  assert.match(await missing.text(), /<h1>Hier ist nichts<\/h1>/)
+  const missingPage = await client.get('/nowhere', GERMAN)
+  assert.equal(missingPage.status, 404)
+  assert.match(await missingPage.text(), /<h1>Hier ist nichts<\/h1>/)
 })
 
 test('a refusal is shown in the language of the page, with the reason in English', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
-  const refused = await client.get(`/oauth/authorize?client_id=nobody`, GERMAN)
-  assert.equal(refused.status, 400)
-  assert.match(await refused.text(), /<h1>Diese Anmeldung kann nicht fortgesetzt werden<\/h1>/)
+  const refusal = await client.get(`/oauth/authorize?client_id=nobody`, GERMAN)
+  assert.equal(refusal.status, 400)
+  assert.match(await refusal.text(), /<h1>Diese Anmeldung kann nicht fortgesetzt werden<\/h1>/)
   const page = await client.post(
     '/sign-in',
     { filler: 'x'.repeat(40_000) },
@@ -89,12 +89,12 @@ test('the language is chosen in the foot of a page without scripts, and kept in 
     assert.equal(answer.headers.get('location'), '/')
     assert.match(await (await client.get('/sign-in', englishBrowser)).text(), /Bei Keyway anmelden/)
   }
-  const crossSite = await client.post(
+  const crossSiteResponse = await client.post(
     '/language',
     { ...fields, language: 'en' },
     { 'sec-fetch-site': 'cross-site' },
   )
-  assert.equal(crossSite.status, 403)
+  assert.equal(crossSiteResponse.status, 403)
 })
 
 test('the language of a person is chosen in the account and read on every node', async t => {
@@ -149,14 +149,14 @@ test('an app asks for the language of a sign-in to it', async t => {
 test('an app asks for it in a pushed request too, and where it signs a person out', async t => {
   const web = await startWeb(t)
   const secret = await registerShop(web)
-  const request = new URL(authorizePath(newVerifier().challenge, { ui_locales: 'fi de-AT en' }), web.url)
+  const requestUrl = new URL(authorizePath(newVerifier().challenge, { ui_locales: 'fi de-AT en' }), web.url)
   const authorization = `Basic ${Buffer.from(`shop:${secret}`).toString('base64')}`
-  const pushed = await fetch(`${web.url}/oauth/par`, {
+  const pushResponse = await fetch(`${web.url}/oauth/par`, {
     method: 'POST',
     headers: { authorization },
-    body: request.searchParams,
+    body: requestUrl.searchParams,
   })
-  const { request_uri } = (await pushed.json()) as { request_uri: string }
+  const { request_uri } = (await pushResponse.json()) as { request_uri: string }
   const query = new URLSearchParams({ client_id: 'shop', request_uri, ui_locales: 'fr' })
   const client = createClient(web.url)
   await client.get(`/oauth/authorize?${query}`)
@@ -182,13 +182,13 @@ test('a mail by SMTP is in the chosen language of the person, else the one that 
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify({ email: ADA, ...body }),
     })
-  const mailOf = async (...asked: Parameters<typeof requestLink>) => {
+  const mailOfRequest = async (...asked: Parameters<typeof requestLink>) => {
     const mailsBefore = smtp.mails.length
     assert.equal((await requestLink(...asked)).status, 200)
     await smtp.received(mailsBefore + 1)
     return smtp.mails[mailsBefore]!
   }
-  const germanMail = await mailOf({ locale: 'DE-at' })
+  const germanMail = await mailOfRequest({ locale: 'DE-at' })
   const [subject] = germanMail.headers.get('subject')!
   assert.match(subject!, /^[\x20-\x7e]+$/, 'a header is ASCII')
   assert.match(decoded(subject!), /^Legen Sie Ihr Konto bei Grüße an \(\d\d:\d\d:\d\d UTC, \w\w\)$/)
@@ -197,12 +197,12 @@ test('a mail by SMTP is in the chosen language of the person, else the one that 
   for (const needed of ['laufen in 5 Minuten ab', 'können Sie diese E-Mail ignorieren', 'help@keyway.test'])
     assert.ok(collapsedText.includes(needed), needed)
 
-  assert.match((await mailOf({}, GERMAN)).html, /lang="de"/, 'as the browser asks')
-  assert.match((await mailOf({ locale: 'fi' }, GERMAN)).html, /lang="en"/, 'there is no Finnish')
+  assert.match((await mailOfRequest({}, GERMAN)).html, /lang="de"/, 'as the browser asks')
+  assert.match((await mailOfRequest({ locale: 'fi' }, GERMAN)).html, /lang="en"/, 'there is no Finnish')
   for (const malformed of ['de_AT', '', 5, 'x'.repeat(100)]) {
-    const refused = await requestLink({ locale: malformed })
-    assert.equal(refused.status, 400)
-    assert.deepEqual(((await refused.json()) as { errors: { field: string }[] }).errors[0]!.field, 'locale')
+    const refusal = await requestLink({ locale: malformed })
+    assert.equal(refusal.status, 400)
+    assert.deepEqual(((await refusal.json()) as { errors: { field: string }[] }).errors[0]!.field, 'locale')
   }
 
   const { services } = web.server
@@ -211,9 +211,9 @@ test('a mail by SMTP is in the chosen language of the person, else the one that 
   assert.equal(user.locale, 'de-AT')
   await smtp.received(smtp.mails.length + 1)
   assert.match(smtp.mails.at(-1)!.html, /Willkommen bei Grüße/)
-  assert.match((await mailOf({ locale: 'en' })).html, /lang="de"/, 'what the person chose comes first')
+  assert.match((await mailOfRequest({ locale: 'en' })).html, /lang="de"/, 'what the person chose comes first')
   await services.users.setLocale(user.id, null)
-  assert.match((await mailOf({ locale: 'en' })).html, /lang="en"/)
+  assert.match((await mailOfRequest({ locale: 'en' })).html, /lang="en"/)
 })
 
 test('the API reads and changes the language of an account', async t => {

@@ -45,7 +45,7 @@ async function playFirstMinute(
   const agent = new Agent({ url: web.url, apiKey: key })
   agent.onRequest(() => 'Hello from the test bench')
   t.after(() => agent.close())
-  const stopped = new Promise(resolve => agent.on('stopped', ({ error }) => resolve(error?.code)))
+  const stopCode = new Promise(resolve => agent.on('stopped', ({ error }) => resolve(error?.code)))
   const card = liveTab.locator('#live-card')
   await card.getByText('Connected. Your agent is live.').waitFor()
   assert.match((await card.textContent())!, /Host(127\.0\.0\.1|::1)Programkeyway-sdk\/[\d.]+Connected/)
@@ -56,7 +56,7 @@ async function playFirstMinute(
   await liveTab.locator('summary').filter({ hasText: 'Revoke' }).click()
   await liveTab.getByRole('button', { name: 'Revoke this key' }).click()
   await card.getByText(/Revoked\. The connection was closed after \d+ ms\./).waitFor()
-  assert.equal(await stopped, 'revoked')
+  assert.equal(await stopCode, 'revoked')
   t.diagnostic(`${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
 }
 
@@ -144,9 +144,9 @@ test('each way to run an agent is shown by its tab, without scripts too', async 
     ['Node', 'node', /^KEYWAY_URL=\S+ KEYWAY_API_KEY=svc_\w{32} npx -y \S+\/sdk\.tgz$/],
   ] as const) {
     await page.locator(`label[for="way-${way}"]`).click()
-    const shown = page.locator(`#run-${way}`)
-    assert.ok(await shown.isVisible(), label)
-    const text = (await shown.textContent())!
+    const shownSnippet = page.locator(`#run-${way}`)
+    assert.ok(await shownSnippet.isVisible(), label)
+    const text = (await shownSnippet.textContent())!
     assert.match(text, line)
     assert.ok(text.includes(key))
   }

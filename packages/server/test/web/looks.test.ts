@@ -25,16 +25,16 @@ async function findingsIn(t: TestContext, language: Language): Promise<Findings 
   const browser = await openBrowser(t)
   const axe = browser && (await axeSource(t))
   if (!axe) return undefined
-  const existing = findingsByLanguage.get(language)
-  if (existing) return existing
-  const checking = (async () => {
+  const existingFindings = findingsByLanguage.get(language)
+  if (existingFindings) return existingFindings
+  const pendingFindings = (async () => {
     const opened = [await openFirstPages(t, browser), await openPages(t, browser)]
     const isEnglish = language === 'en'
     const isForAxe = AXE_LANGUAGES.some(each => each === language)
     return await checkPages(opened, { language, axe: isForAxe ? axe : null, everything: isEnglish })
   })()
-  findingsByLanguage.set(language, checking)
-  return checking
+  findingsByLanguage.set(language, pendingFindings)
+  return pendingFindings
 }
 
 for (const language of AXE_LANGUAGES) {

@@ -11,11 +11,11 @@ test('a page refuses other methods with 405 and Allow, for browsers and programs
   const web = await startWeb(t)
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
   const readOnly = 'GET, HEAD, OPTIONS'
-  const readAndPost = 'GET, HEAD, POST, OPTIONS'
+  const READ_AND_POST = 'GET, HEAD, POST, OPTIONS'
   for (const [method, path, allow] of [
-    ['PUT', '/sign-in', readAndPost],
-    ['DELETE', '/keys', readAndPost],
-    ['PATCH', '/verify', readAndPost],
+    ['PUT', '/sign-in', READ_AND_POST],
+    ['DELETE', '/keys', READ_AND_POST],
+    ['PATCH', '/verify', READ_AND_POST],
     ['POST', `/keys/${id}`, readOnly],
     ['POST', '/inbox', readOnly],
     ['POST', '/assets/style.css', readOnly],
@@ -23,21 +23,21 @@ test('a page refuses other methods with 405 and Allow, for browsers and programs
     ['GET', `/keys/${id}/rotate`, 'POST, OPTIONS'],
     ['HEAD', '/account/charging/hub/grant', 'POST, OPTIONS'],
   ] as const) {
-    const forBrowsers = await fetch(web.url + path, { method, headers: { accept: 'text/html' } })
+    const browserResponse = await fetch(web.url + path, { method, headers: { accept: 'text/html' } })
     assert.deepEqual(
-      [forBrowsers.status, forBrowsers.headers.get('allow')],
+      [browserResponse.status, browserResponse.headers.get('allow')],
       [405, allow],
       `${method} ${path}`,
     )
-    assert.match(forBrowsers.headers.get('content-type')!, /^text\/html/)
-    const forPrograms = await fetch(web.url + path, { method, headers: { accept: 'application/json' } })
+    assert.match(browserResponse.headers.get('content-type')!, /^text\/html/)
+    const programResponse = await fetch(web.url + path, { method, headers: { accept: 'application/json' } })
     assert.deepEqual(
-      [forPrograms.status, forPrograms.headers.get('allow')],
+      [programResponse.status, programResponse.headers.get('allow')],
       [405, allow],
       `${method} ${path}`,
     )
-    assert.equal(forPrograms.headers.get('content-type'), 'application/problem+json')
-    if (method !== 'HEAD') assert.equal((await forPrograms.json()).code, 'method_not_allowed')
+    assert.equal(programResponse.headers.get('content-type'), 'application/problem+json')
+    if (method !== 'HEAD') assert.equal((await programResponse.json()).code, 'method_not_allowed')
     const options = await fetch(web.url + path, { method: 'OPTIONS' })
     assert.deepEqual([options.status, options.headers.get('allow')], [204, allow])
   }
@@ -75,8 +75,11 @@ test('HEAD of a page has the status and headers of GET, and opens no stream', as
     assert.equal(await head.text(), '')
   }
   for (let asked = 0; asked < 2 * MAX_STREAMS_PER_OWNER; asked++) {
-    const head = await request('HEAD', '/agents/events')
-    assert.deepEqual([head.status, head.headers.get('content-type')], [200, 'text/event-stream'])
+    const headResponse = await request('HEAD', '/agents/events')
+    assert.deepEqual(
+      [headResponse.status, headResponse.headers.get('content-type')],
+      [200, 'text/event-stream'],
+    )
   }
 })
 
@@ -90,16 +93,16 @@ test('errors are a problem document for programs and a page for browsers, also w
     KEYWAY_SECRET: Buffer.alloc(32, 1).toString('base64'),
   })
   proxy.cut()
-  const forPrograms = await fetch(`${web.url}/inbox`, { headers: { accept: 'application/json' } })
+  const programResponse = await fetch(`${web.url}/inbox`, { headers: { accept: 'application/json' } })
   assert.deepEqual(
-    [forPrograms.status, forPrograms.headers.get('content-type')],
+    [programResponse.status, programResponse.headers.get('content-type')],
     [503, 'application/problem+json'],
   )
-  assert.ok(Number(forPrograms.headers.get('retry-after')) > 0)
-  assert.equal((await forPrograms.json()).code, 'unavailable')
-  const forBrowsers = await fetch(`${web.url}/inbox`, { headers: { accept: 'text/html' } })
+  assert.ok(Number(programResponse.headers.get('retry-after')) > 0)
+  assert.equal((await programResponse.json()).code, 'unavailable')
+  const browserResponse = await fetch(`${web.url}/inbox`, { headers: { accept: 'text/html' } })
   assert.deepEqual(
-    [forBrowsers.status, forBrowsers.headers.get('content-type')],
+    [browserResponse.status, browserResponse.headers.get('content-type')],
     [503, 'text/html; charset=UTF-8'],
   )
 })

@@ -92,8 +92,8 @@ test('RFC 9700 4.1.3: a code is redeemed only at the redirect URI of its request
   await registerShop(web, { isPublic: true, redirectUris: [CALLBACK, `${CALLBACK}-2`] })
   const client = await signedIn(web)
   const code = await codeOf(client, authorizePath(challenge))
-  const refused = await redeem(web, code, { redirect_uri: `${CALLBACK}-2` })
-  assert.deepEqual([refused.status, refused.body.error], [400, 'invalid_grant'])
+  const refusal = await redeem(web, code, { redirect_uri: `${CALLBACK}-2` })
+  assert.deepEqual([refusal.status, refusal.body.error], [400, 'invalid_grant'])
   assert.equal((await redeem(web, code)).status, 200)
 })
 
@@ -117,14 +117,22 @@ test('RFC 9700 4.4: every answer names its issuer, so that a client of two serve
   const web = await startWeb(t)
   await registerShop(web)
   const client = await signedIn(web)
-  const failed = await client.get(authorizePath(challenge, { scope: 'admin:read' }))
-  const denied = await decideConsent(client, await consentForm(client, authorizePath(challenge)), 'deny')
-  const allowed = await decideConsent(client, await consentForm(client, authorizePath(challenge)), 'allow')
-  for (const answer of [failed, denied, allowed]) {
+  const failureResponse = await client.get(authorizePath(challenge, { scope: 'admin:read' }))
+  const denialResponse = await decideConsent(
+    client,
+    await consentForm(client, authorizePath(challenge)),
+    'deny',
+  )
+  const consentResponse = await decideConsent(
+    client,
+    await consentForm(client, authorizePath(challenge)),
+    'allow',
+  )
+  for (const answer of [failureResponse, denialResponse, consentResponse]) {
     const { iss, state } = callbackParameters(answer)
     assert.deepEqual([iss, state], [web.url, 'a state'])
   }
-  assert.equal(callbackParameters(failed).error, 'invalid_scope')
+  assert.equal(callbackParameters(failureResponse).error, 'invalid_scope')
 })
 
 test('RFC 9700 4.5: an injected code is useless without the verifier of its request, and to every other client', async t => {
@@ -144,8 +152,8 @@ test('RFC 9700 4.5: an injected code is useless without the verifier of its requ
     { client_id: 'thief', client_secret: secret! },
   ]
   for (const changes of attacks) {
-    const refused = await redeem(web, code, changes)
-    assert.deepEqual([refused.status, refused.body.error], [400, 'invalid_grant'], JSON.stringify(changes))
+    const refusal = await redeem(web, code, changes)
+    assert.deepEqual([refusal.status, refusal.body.error], [400, 'invalid_grant'], JSON.stringify(changes))
   }
   assert.equal((await redeem(web, code, { client_id: 'thief' })).body.error, 'invalid_client')
   assert.equal((await redeem(web, code)).status, 200)
@@ -168,12 +176,14 @@ test('RFC 9700 4.6 and 4.9: tokens are for one audience: id tokens, and access t
   const { body } = await redeem(web, code, { resource: audience })
   for (const token of [body.id_token, body.access_token]) {
     for (const path of ['/v1/me', '/oauth/userinfo']) {
-      const refused = await fetch(web.url + path, { headers: { authorization: `Bearer ${token}` } })
-      assert.equal(refused.status, 401)
+      const refusal = await fetch(web.url + path, { headers: { authorization: `Bearer ${token}` } })
+      assert.equal(refusal.status, 401)
     }
   }
-  const unknown = await client.get(authorizePath(challenge, { resource: 'https://unknown.example.com' }))
-  assert.equal(callbackParameters(unknown).error, 'invalid_target')
+  const unknownResourceResponse = await client.get(
+    authorizePath(challenge, { resource: 'https://unknown.example.com' }),
+  )
+  assert.equal(callbackParameters(unknownResourceResponse).error, 'invalid_target')
 })
 
 test('RFC 9700 4.7: consent is given only by the form that this person was shown in this browser', async t => {
@@ -189,9 +199,9 @@ test('RFC 9700 4.7: consent is given only by the form that this person was shown
   assert.equal((await decideConsent(ada, { ...form, form_token: '' }, 'allow')).status, 403)
   assert.equal((await decideConsent(ada, { ...form, request: eveForm.request }, 'allow')).status, 410)
   // Another person has signed in meanwhile: that person is asked, and nothing is granted.
-  const answeredForOther = await decideConsent(ada, { ...form, user: eveForm.user }, 'allow')
-  assert.equal(answeredForOther.status, 200)
-  assert.match(await answeredForOther.text(), /The Shop asks for access/)
+  const responseForOther = await decideConsent(ada, { ...form, user: eveForm.user }, 'allow')
+  assert.equal(responseForOther.status, 200)
+  assert.match(await responseForOther.text(), /The Shop asks for access/)
   const { data } = await consents(web, ada)
   assert.deepEqual(data, [])
 })
@@ -209,30 +219,30 @@ test('RFC 9700 4.8: a request without PKCE is no way around it', async t => {
   const client = await signedIn(web)
   const errorOf = async (changes: Record<string, string | undefined>) =>
     callbackParameters(await client.get(authorizePath(challenge, changes))).error
-  const withoutPkce = { code_challenge: undefined, code_challenge_method: undefined }
+  const pkceRemoved = { code_challenge: undefined, code_challenge_method: undefined }
   assert.equal(await errorOf({ code_challenge_method: 'plain' }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge_method: undefined }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge: undefined }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge: verifier.slice(1) }), 'invalid_request')
-  assert.equal(await errorOf({ ...withoutPkce, nonce: undefined }), 'invalid_request')
+  assert.equal(await errorOf({ ...pkceRemoved, nonce: undefined }), 'invalid_request')
   assert.equal(
-    await errorOf({ ...withoutPkce, scope: 'email' }),
+    await errorOf({ ...pkceRemoved, scope: 'email' }),
     'invalid_request',
     'no id token has the nonce',
   )
 
-  const codeWithoutPkce = callbackParameters(await client.get(authorizePath(challenge, withoutPkce))).code!
-  const downgraded = await redeem(web, codeWithoutPkce, { client_secret: secret })
-  assert.deepEqual([downgraded.status, downgraded.body.error], [400, 'invalid_grant'])
+  const codeWithoutPkce = callbackParameters(await client.get(authorizePath(challenge, pkceRemoved))).code!
+  const downgradeAnswer = await redeem(web, codeWithoutPkce, { client_secret: secret })
+  assert.deepEqual([downgradeAnswer.status, downgradeAnswer.body.error], [400, 'invalid_grant'])
   assert.equal(
     (await redeem(web, codeWithoutPkce, { client_secret: secret, code_verifier: undefined })).status,
     200,
   )
 
   await web.server.services.apps.change('shop', { requirePkce: true })
-  assert.equal(await errorOf(withoutPkce), 'invalid_request')
+  assert.equal(await errorOf(pkceRemoved), 'invalid_request')
   await web.server.services.apps.change('shop', { requirePkce: false, isPublic: true })
-  assert.equal(await errorOf(withoutPkce), 'invalid_request')
+  assert.equal(await errorOf(pkceRemoved), 'invalid_request')
 })
 
 test('RFC 9700 4.12: a form that was posted is never posted on to the app', async t => {
@@ -268,19 +278,19 @@ test('RFC 9700 4.14: a refresh token works for its client only, and its reuse en
     return (await answer.json()) as Record<string, string>
   }
   assert.equal((await refresh(body.refresh_token!, 'thief')).error, 'invalid_grant')
-  const atOwnEndpoint = await fetch(`${web.url}/auth/refresh`, {
+  const refreshAnswer = await fetch(`${web.url}/auth/refresh`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ refresh_token: body.refresh_token }),
   })
-  assert.equal(atOwnEndpoint.status, 401, 'nor outside of its client')
+  assert.equal(refreshAnswer.status, 401, 'nor outside of its client')
 
   const key = 'an-honest-retry-0123456789'
-  const fresh = await refresh(body.refresh_token!, 'shop', key)
-  const repeated = await refresh(body.refresh_token!, 'shop', key)
-  assert.equal(repeated.refresh_token, fresh.refresh_token)
+  const freshTokens = await refresh(body.refresh_token!, 'shop', key)
+  const repeatedTokens = await refresh(body.refresh_token!, 'shop', key)
+  assert.equal(repeatedTokens.refresh_token, freshTokens.refresh_token)
   assert.equal((await refresh(body.refresh_token!)).error, 'invalid_grant')
-  assert.equal((await refresh(fresh.refresh_token!)).error, 'invalid_grant')
+  assert.equal((await refresh(freshTokens.refresh_token!)).error, 'invalid_grant')
 })
 
 test('RFC 9700 4.15: no app can have the id of a person', async t => {
@@ -296,12 +306,12 @@ test('RFC 9700 4.15: no app can have the id of a person', async t => {
 test('RFC 9700 4.16: no page of a request can be framed', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const stranger = createClient(web.url)
-  await stranger.get(authorizePath(challenge))
+  const strangersClient = createClient(web.url)
+  await strangersClient.get(authorizePath(challenge))
   const client = await signedIn(web)
   const pages = [
     await client.get(authorizePath(challenge)),
-    await stranger.get('/sign-in'),
+    await strangersClient.get('/sign-in'),
     await client.get('/oauth/logout'),
     await client.get('/oauth/authorize'),
   ]
@@ -360,9 +370,9 @@ test('a pushed request is that of its client, and is good for one code', async t
   assert.equal((await push({ client_id: 'other' })).body.error, 'invalid_request')
   assert.equal((await push({ redirect_uri: 'https://evil.example.com' })).body.error, 'invalid_request')
   assert.equal((await push({ request_uri: 'urn:x' })).body.error, 'invalid_request')
-  const refused = await push({ scope: 'admin:read' })
+  const refusal = await push({ scope: 'admin:read' })
   assert.deepEqual(
-    [refused.body.error, refused.body.error_description],
+    [refusal.body.error, refusal.body.error_description],
     ['invalid_scope', "The app may not ask for the scope 'admin:read'."],
   )
   const secretAsScope = await push({ scope: `sva_${'x'.repeat(20)}Y` })

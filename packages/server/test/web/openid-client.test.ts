@@ -11,11 +11,11 @@ import { until } from '../support/patience.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
 const SCOPE = 'openid email profile offline_access account:read'
-const LOCAL = '127.0.0.0/8,::1/128'
+const LOCAL_NETWORKS = '127.0.0.0/8,::1/128'
 const AFTER_LOGOUT = 'https://shop.example.com/bye'
 
 async function open(engine: EngineName, t: TestContext, overrides: Parameters<typeof registerShop>[1] = {}) {
-  const settings = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL, ...(await engineSettings(engine, t)) }
+  const settings = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL_NETWORKS, ...(await engineSettings(engine, t)) }
   const web = await startWeb(t, settings)
   const secret = await registerShop(web, { logoutUris: [AFTER_LOGOUT], ...overrides })
   const config = await client.discovery(
@@ -70,53 +70,59 @@ forEachEngine(engine => {
     assert.equal(tokens.scope, SCOPE)
 
     const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
-    const verified = await jwtVerify(tokens.access_token, jwks, { issuer: web.url, audience: web.url })
-    assert.equal(verified.payload.client_id, 'shop')
+    const verifiedToken = await jwtVerify(tokens.access_token, jwks, { issuer: web.url, audience: web.url })
+    assert.equal(verifiedToken.payload.client_id, 'shop')
     const idToken = await jwtVerify(tokens.id_token!, jwks, { issuer: web.url, audience: 'shop' })
     assert.equal(idToken.protectedHeader.alg, 'RS256')
 
-    const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
-    assert.notEqual(fresh.refresh_token, tokens.refresh_token)
-    assert.equal(fresh.claims()!.sid, sid)
-    const narrow = await client.refreshTokenGrant(config, fresh.refresh_token!, { scope: 'openid' })
-    assert.equal(narrow.scope, 'openid')
-    assert.deepEqual(await client.fetchUserInfo(config, narrow.access_token, sub), { sub })
+    const freshTokens = await client.refreshTokenGrant(config, tokens.refresh_token!)
+    assert.notEqual(freshTokens.refresh_token, tokens.refresh_token)
+    assert.equal(freshTokens.claims()!.sid, sid)
+    const narrowedTokens = await client.refreshTokenGrant(config, freshTokens.refresh_token!, {
+      scope: 'openid',
+    })
+    assert.equal(narrowedTokens.scope, 'openid')
+    assert.deepEqual(await client.fetchUserInfo(config, narrowedTokens.access_token, sub), { sub })
     const me = await fetch(`${web.url}/v1/me`, {
-      headers: { authorization: `Bearer ${narrow.access_token}` },
+      headers: { authorization: `Bearer ${narrowedTokens.access_token}` },
     })
     assert.equal(me.status, 403, 'a narrowed token does not act with the scopes of its session')
 
     const endSessionUrl = client.buildEndSessionUrl(config, {
       post_logout_redirect_uri: AFTER_LOGOUT,
-      id_token_hint: narrow.id_token!,
+      id_token_hint: narrowedTokens.id_token!,
       state: 'after',
     })
     const loggedOut = await browser.get(endSessionUrl.href.slice(web.url.length))
     assert.equal(loggedOut.headers.get('location'), `${AFTER_LOGOUT}?state=after`)
     assert.equal((await browser.get('/keys')).status, 303, 'the person is signed out here too')
-    await assert.rejects(client.refreshTokenGrant(config, narrow.refresh_token!), { error: 'invalid_grant' })
-    const refused = fetch(`${web.url}/oauth/userinfo`, {
-      headers: { authorization: `Bearer ${fresh.access_token}` },
+    await assert.rejects(client.refreshTokenGrant(config, narrowedTokens.refresh_token!), {
+      error: 'invalid_grant',
     })
-    assert.equal((await refused).status, 401)
-    assert.match((await refused).headers.get('www-authenticate')!, /invalid_token/)
+    const pendingUserinfo = fetch(`${web.url}/oauth/userinfo`, {
+      headers: { authorization: `Bearer ${freshTokens.access_token}` },
+    })
+    assert.equal((await pendingUserinfo).status, 401)
+    assert.match((await pendingUserinfo).headers.get('www-authenticate')!, /invalid_token/)
   })
 
   test('openid-client signs a person in to a public client, by a pushed request', async t => {
     const { web, config, browser } = await open(engine, t, { isPublic: true })
     const tokens = await signInWith(config, browser, web, true)
     assert.equal(tokens.claims()!.email, ADA)
-    const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
+    const freshTokens = await client.refreshTokenGrant(config, tokens.refresh_token!)
     await assert.rejects(client.refreshTokenGrant(config, tokens.refresh_token!), { error: 'invalid_grant' })
-    await assert.rejects(client.refreshTokenGrant(config, fresh.refresh_token!), { error: 'invalid_grant' })
+    await assert.rejects(client.refreshTokenGrant(config, freshTokens.refresh_token!), {
+      error: 'invalid_grant',
+    })
   })
 
   test('oauth4webapi completes code and PKCE, with the issuer in the answer, and revokes', async t => {
     const { web, secret, browser } = await open(engine, t)
     const insecure = { [oauth.allowInsecureRequests]: true }
     const issuer = new URL(web.url)
-    const discovered = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure })
-    const server = await oauth.processDiscoveryResponse(issuer, discovered)
+    const discoveryResponse = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure })
+    const server = await oauth.processDiscoveryResponse(issuer, discoveryResponse)
     assert.equal(server.authorization_response_iss_parameter_supported, true)
     const verifier = oauth.generateRandomCodeVerifier()
     const authorizationUrl = new URL(server.authorization_endpoint!)
@@ -143,10 +149,16 @@ forEachEngine(engine => {
     )
     const tokens = await oauth.processAuthorizationCodeResponse(server, app, answer)
     assert.ok(tokens.refresh_token && tokens.id_token)
-    const revoked = await oauth.revocationRequest(server, app, auth, tokens.refresh_token, insecure)
-    await oauth.processRevocationResponse(revoked)
-    const refused = await oauth.refreshTokenGrantRequest(server, app, auth, tokens.refresh_token, insecure)
-    assert.equal(refused.status, 400)
+    const revocationResponse = await oauth.revocationRequest(
+      server,
+      app,
+      auth,
+      tokens.refresh_token,
+      insecure,
+    )
+    await oauth.processRevocationResponse(revocationResponse)
+    const refusal = await oauth.refreshTokenGrantRequest(server, app, auth, tokens.refresh_token, insecure)
+    assert.equal(refusal.status, 400)
   })
 
   test('an app is told by back-channel logout when its session ends, and again if it did not answer', async t => {
@@ -167,10 +179,10 @@ forEachEngine(engine => {
     assert.ok(address && typeof address === 'object')
     const backchannelLogoutUri = `http://127.0.0.1:${address.port}/logout`
     const { web, config, browser } = await open(engine, t, { backchannelLogoutUri })
-    const offline = await signInWith(config, browser, web)
+    const offlineTokens = await signInWith(config, browser, web)
     const form_token = await browser.formToken('/account')
     const { consents, sessions, storage, clock } = web.server.services
-    const { sub, sid } = offline.claims()!
+    const { sub, sid } = offlineTokens.claims()!
     await browser.post('/sign-out', { form_token })
     const caller = { address: '192.0.2.1', network: '192.0.2.1', client: null }
     assert.equal(received.length, 0, 'offline access outlives the sign-out')
@@ -193,7 +205,7 @@ forEachEngine(engine => {
 
   test('signing out ends what apps got in this browser without offline access, and nothing else', async t => {
     const { web, config, browser } = await open(engine, t)
-    const offline = await signInWith(config, browser, web)
+    const offlineTokens = await signInWith(config, browser, web)
     const otherBrowser = await signedIn(web)
     const otherSession = await signInWith(config, otherBrowser, web)
     const { verifier, challenge } = await pkce()
@@ -204,15 +216,23 @@ forEachEngine(engine => {
       code_challenge_method: 'S256',
     })
     const callbackUrl = locationOf(await browser.get(authorizationUrl.href.slice(web.url.length)))
-    const online = await client.authorizationCodeGrant(config, callbackUrl, { pkceCodeVerifier: verifier })
-    assert.equal(online.refresh_token, undefined)
+    const onlineTokens = await client.authorizationCodeGrant(config, callbackUrl, {
+      pkceCodeVerifier: verifier,
+    })
+    assert.equal(onlineTokens.refresh_token, undefined)
     const userInfoStatus = async ({ access_token }: { access_token: string }) =>
       (await fetch(`${web.url}/oauth/userinfo`, { headers: { authorization: `Bearer ${access_token}` } }))
         .status
-    assert.deepEqual(await Promise.all([online, offline, otherSession].map(userInfoStatus)), [200, 200, 200])
+    assert.deepEqual(
+      await Promise.all([onlineTokens, offlineTokens, otherSession].map(userInfoStatus)),
+      [200, 200, 200],
+    )
     const form_token = await browser.formToken('/account')
     await browser.post('/sign-out', { form_token })
-    assert.deepEqual(await Promise.all([online, offline, otherSession].map(userInfoStatus)), [401, 200, 200])
+    assert.deepEqual(
+      await Promise.all([onlineTokens, offlineTokens, otherSession].map(userInfoStatus)),
+      [401, 200, 200],
+    )
   })
 })
 
@@ -248,16 +268,16 @@ test('a request to sign out is confirmed unless it brings the id token of the pe
   assert.match(confirmationPage, /The Shop asks you to sign out/)
   const form_token = /name="form_token" value="([^"]+)"/.exec(confirmationPage)![1]!
   const fields = { ...Object.fromEntries(query), form_token }
-  const foreign = await browser.post('/oauth/logout', fields, { 'sec-fetch-site': 'cross-site' })
-  assert.equal(foreign.status, 403)
+  const crossSiteResponse = await browser.post('/oauth/logout', fields, { 'sec-fetch-site': 'cross-site' })
+  assert.equal(crossSiteResponse.status, 403)
   const forwarded = await browser.post(
     '/oauth/logout',
     { client_id: 'shop' },
     { 'sec-fetch-site': 'cross-site' },
   )
   assert.equal(forwarded.headers.get('location'), '/oauth/logout?client_id=shop')
-  const confirmed = await browser.post('/oauth/logout', fields)
-  assert.equal(confirmed.headers.get('location'), `${AFTER_LOGOUT}?state=s`)
+  const confirmationResponse = await browser.post('/oauth/logout', fields)
+  assert.equal(confirmationResponse.headers.get('location'), `${AFTER_LOGOUT}?state=s`)
   assert.equal((await browser.get('/keys')).status, 303)
 })
 

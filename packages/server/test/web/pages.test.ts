@@ -72,11 +72,11 @@ test('a sign-in page after too many mails says when to try again', async t => {
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
   await client.post('/sign-in', { form_token, email: ADA })
-  const refused = await client.post('/sign-in', { form_token, email: ADA, again: '1' })
-  assert.equal(refused.status, 429)
-  const seconds = Number(refused.headers.get('retry-after'))
+  const refusal = await client.post('/sign-in', { form_token, email: ADA, again: '1' })
+  assert.equal(refusal.status, 429)
+  const seconds = Number(refusal.headers.get('retry-after'))
   assert.ok(seconds > 50 && seconds <= 60)
-  const text = await refused.text()
+  const text = await refusal.text()
   assert.match(text, new RegExp(`data-countdown="${seconds}"`))
   assert.match(text, /KEYWAY_MAGIC_LINK_LIMITS/)
   const remoteHeaders = { ...SAME_ORIGIN, 'x-forwarded-for': '203.0.113.7' }
@@ -99,10 +99,10 @@ test('the inbox answers only this machine', async t => {
     assert.equal((await client.get('/inbox', headers)).status, 404)
     assert.equal((await client.get('/inbox/events', headers)).status, 404)
   }
-  const json = { accept: 'application/json' }
-  assert.deepEqual(await (await client.get('/inbox?to=nobody', json)).json(), { data: [] })
+  const jsonHeaders = { accept: 'application/json' }
+  assert.deepEqual(await (await client.get('/inbox?to=nobody', jsonHeaders)).json(), { data: [] })
   await signedIn(web)
-  const { data } = (await (await client.get(`/inbox?to=${ADA}`, json)).json()) as { data: object[] }
+  const { data } = (await (await client.get(`/inbox?to=${ADA}`, jsonHeaders)).json()) as { data: object[] }
   const fields = ['id', 'to', 'subject', 'template', 'link', 'code', 'text', 'html', 'created_at']
   assert.deepEqual(Object.keys(data[0]!).sort(), fields.sort())
 })
@@ -146,8 +146,8 @@ test('the source of a mail is the message as it would be sent, and does not chan
   const [mail] = await web.mails(ADA)
   const readSource = async () => {
     const page = await (await client.get(`/inbox/${mail!.id}?view=source`)).text()
-    const shown = /<pre class="source"[^>]*>(.*?)<\/pre>/s.exec(page)![1]!
-    return shown.replace(/&(lt|gt|quot|amp|#39);/g, (_, name) => ENTITIES[name]!)
+    const shownSource = /<pre class="source"[^>]*>(.*?)<\/pre>/s.exec(page)![1]!
+    return shownSource.replace(/&(lt|gt|quot|amp|#39);/g, (_, name) => ENTITIES[name]!)
   }
   const source = await readSource()
   const head = source.slice(0, source.indexOf('\n\n'))
@@ -202,9 +202,9 @@ test('a hundred keys are listed in pages, newest first, each under 60 KB', async
   for (let made = 1; made <= 100; made++) {
     await client.post('/keys', { form_token, name: `Robot ${made}`, access: 'all', expiry: '7' })
   }
-  const overLimit = await client.post('/keys', { form_token, name: 'one too many', access: 'all' })
-  assert.equal(overLimit.status, 409)
-  assert.match(await overLimit.text(), /You have 100 active keys/)
+  const overLimitResponse = await client.post('/keys', { form_token, name: 'one too many', access: 'all' })
+  assert.equal(overLimitResponse.status, 409)
+  assert.match(await overLimitResponse.text(), /You have 100 active keys/)
 
   const assets = await Promise.all(
     ['style.css', 'script.js'].map(
@@ -212,13 +212,13 @@ test('a hundred keys are listed in pages, newest first, each under 60 KB', async
     ),
   )
   const names: string[] = []
-  let next: string | undefined = '/keys?status=active'
-  while (next) {
-    const text: string = await (await client.get(next)).text()
-    const total = Buffer.byteLength(text) + assets[0]! + assets[1]!
-    assert.ok(total < 60 * 1024, `${next} weighs ${total} bytes`)
+  let nextPath: string | undefined = '/keys?status=active'
+  while (nextPath) {
+    const text: string = await (await client.get(nextPath)).text()
+    const totalBytes = Buffer.byteLength(text) + assets[0]! + assets[1]!
+    assert.ok(totalBytes < 60 * 1024, `${nextPath} weighs ${totalBytes} bytes`)
     names.push(...[...text.matchAll(/class="name" href="[^"]+"><bdi>([^<]+)</g)].map(match => match[1]!))
-    next = /<a href="([^"]+)">Older keys/.exec(text)?.[1]?.replaceAll('&amp;', '&')
+    nextPath = /<a href="([^"]+)">Older keys/.exec(text)?.[1]?.replaceAll('&amp;', '&')
   }
   assert.deepEqual(
     names,
@@ -238,8 +238,8 @@ test('ending all other sessions signs out the other browsers and keeps this one'
   const [, first] = (await (await keptBrowser.get('/sessions')).text()).split('<li class="item">')
   assert.match(first!, /This browser/)
 
-  const listed = await (await keptBrowser.get('/sessions')).text()
-  assert.equal(listed.match(/\/sessions\/[0-9a-f-]{36}\/end/g)?.length, 2)
+  const sessionsPage = await (await keptBrowser.get('/sessions')).text()
+  assert.equal(sessionsPage.match(/\/sessions\/[0-9a-f-]{36}\/end/g)?.length, 2)
   const form_token = await keptBrowser.formToken('/sessions')
   await keptBrowser.post('/sessions/end-others', { form_token })
   assert.equal((await endedBrowser.get('/keys')).headers.get('location'), '/sign-in?done=ended')
@@ -253,8 +253,8 @@ test('the sessions page names the app for which a session was opened, and ends i
   await apps.register({ id: 'shop', name: 'Shop' })
   const user = (await storage.store.users.findByEmail(address(ADA)))!
   const grant = { scopes: ['account:read'], audience: null }
-  const prepared = sessions.prepareForApp('shop', grant, clock.now(), caller())
-  const { id } = await storage.transaction(tx => sessions.open(tx, user, prepared))
+  const preparedSession = sessions.prepareForApp('shop', grant, clock.now(), caller())
+  const { id } = await storage.transaction(tx => sessions.open(tx, user, preparedSession))
   assert.match(await (await client.get('/sessions')).text(), />For Shop</)
   const form_token = await client.formToken('/sessions')
   await client.post(`/sessions/${id}/end`, { form_token })

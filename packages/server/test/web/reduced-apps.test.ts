@@ -24,13 +24,17 @@ forEachEngine(engine => {
       return (await answer.json()) as Record<string, string>
     }
     const refresh = (refresh_token: string) => requestToken({ grant_type: 'refresh_token', refresh_token })
-    const first = await requestToken({ grant_type: 'authorization_code', code, code_verifier: verifier })
-    assert.equal(decodeJwt(first.access_token!).scope, scope)
+    const firstTokens = await requestToken({
+      grant_type: 'authorization_code',
+      code,
+      code_verifier: verifier,
+    })
+    assert.equal(decodeJwt(firstTokens.access_token!).scope, scope)
     await apps.change('shop', { scopes: ['files:read'] })
-    const second = await refresh(first.refresh_token!)
-    assert.equal(second.scope, 'offline_access files:read')
-    assert.equal(decodeJwt(second.access_token!).scope, second.scope)
+    const secondTokens = await refresh(firstTokens.refresh_token!)
+    assert.equal(secondTokens.scope, 'offline_access files:read')
+    assert.equal(decodeJwt(secondTokens.access_token!).scope, secondTokens.scope)
     await apps.remove('files')
-    assert.equal((await refresh(second.refresh_token!)).error, 'invalid_grant')
+    assert.equal((await refresh(secondTokens.refresh_token!)).error, 'invalid_grant')
   })
 })

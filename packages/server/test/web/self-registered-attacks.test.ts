@@ -41,10 +41,10 @@ forEachEngine(engine => {
     const { client_id, client_secret } = await registerEvil(web)
     const authorization = `Basic ${btoa(`${client_id}:${client_secret}`)}`
     assert.equal((await fetch(`${web.url}/v1/revocations`, { headers: { authorization } })).status, 401)
-    const json = { authorization, 'content-type': 'application/json' }
+    const jsonHeaders = { authorization, 'content-type': 'application/json' }
     for (const path of ['/auth/introspect', '/auth/introspections', '/v1/charges'])
       assert.equal(
-        (await fetch(web.url + path, { method: 'POST', headers: json, body: '{"token":"x"}' })).status,
+        (await fetch(web.url + path, { method: 'POST', headers: jsonHeaders, body: '{"token":"x"}' })).status,
         401,
         path,
       )
@@ -65,15 +65,15 @@ forEachEngine(engine => {
     const browser = await signedIn(web)
     const authorizeUrl = (changes: Record<string, string> = {}) =>
       authorizePath(newVerifier().challenge, { client_id, scope: 'openid', ...changes })
-    const withoutResource = await consentForm(browser, authorizeUrl())
-    assert.doesNotMatch(withoutResource.page, /act as you at/)
-    assert.ok(callbackParameters(await decideConsent(browser, withoutResource, 'allow')).code)
+    const formWithoutResource = await consentForm(browser, authorizeUrl())
+    assert.doesNotMatch(formWithoutResource.page, /act as you at/)
+    assert.ok(callbackParameters(await decideConsent(browser, formWithoutResource, 'allow')).code)
     assert.ok(callbackParameters(await browser.get(authorizeUrl({ prompt: 'none' }))).code)
-    const withoutPrompt = await browser.get(authorizeUrl({ prompt: 'none', resource: AUDIENCE }))
-    assert.equal(callbackParameters(withoutPrompt).error, 'consent_required')
-    const withResource = await consentForm(browser, authorizeUrl({ resource: AUDIENCE }))
-    assert.match(withResource.page, /act as you at <code>https:\/\/files\.example\.com<\/code>/)
-    assert.ok(callbackParameters(await decideConsent(browser, withResource, 'allow')).code)
+    const responseWithoutPrompt = await browser.get(authorizeUrl({ prompt: 'none', resource: AUDIENCE }))
+    assert.equal(callbackParameters(responseWithoutPrompt).error, 'consent_required')
+    const formWithResource = await consentForm(browser, authorizeUrl({ resource: AUDIENCE }))
+    assert.match(formWithResource.page, /act as you at <code>https:\/\/files\.example\.com<\/code>/)
+    assert.ok(callbackParameters(await decideConsent(browser, formWithResource, 'allow')).code)
   })
 
   test('RFC 9700 4.11.2: no link leads on to a client that registered itself whom the person never agreed to', async t => {
@@ -88,18 +88,20 @@ forEachEngine(engine => {
       authorizeUrl({ resource: 'https://unknown.example.com' }),
     ]
     const logout = `/oauth/logout?${new URLSearchParams({ client_id, post_logout_redirect_uri: CALLBACK })}`
-    const stranger = createClient(web.url)
+    const strangersClient = createClient(web.url)
     const browser = await signedIn(web)
-    for (const client of [stranger, browser])
+    for (const client of [strangersClient, browser])
       for (const path of errorPaths) {
-        const shown = await client.get(path)
-        assert.deepEqual([shown.status, shown.headers.get('location')], [400, null], path)
-        assert.match(await shown.text(), /This sign-in cannot go on/)
+        const shownResponse = await client.get(path)
+        assert.deepEqual([shownResponse.status, shownResponse.headers.get('location')], [400, null], path)
+        assert.match(await shownResponse.text(), /This sign-in cannot go on/)
       }
-    assert.equal((await stranger.get(logout)).headers.get('location'), '/sign-in?done=signed_out')
+    assert.equal((await strangersClient.get(logout)).headers.get('location'), '/sign-in?done=signed_out')
     // A single-page app makes this request in a frame, whose address no person sees.
-    const inFrame = await stranger.get(authorizeUrl({ prompt: 'none' }), { 'sec-fetch-dest': 'iframe' })
-    assert.equal(callbackParameters(inFrame).error, 'login_required')
+    const frameResponse = await strangersClient.get(authorizeUrl({ prompt: 'none' }), {
+      'sec-fetch-dest': 'iframe',
+    })
+    assert.equal(callbackParameters(frameResponse).error, 'login_required')
     assert.ok(
       callbackParameters(await decideConsent(browser, await consentForm(browser, authorizeUrl()), 'allow'))
         .code,

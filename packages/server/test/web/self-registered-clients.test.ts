@@ -15,10 +15,10 @@ import { forEachEngine } from '../support/engines.ts'
 import { type Client, signedIn } from '../support/page-client.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
-const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
+const LOCAL_NETWORKS_ALLOWED = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
 const insecure = { execute: [client.allowInsecureRequests] }
 
-/** A person who is signed in consents, and the client gets its tokens. */
+/** Consents as the person who is signed in; returns the tokens that the client gets. */
 async function signInWith(config: client.Configuration, browser: Client, web: WebServer) {
   const pkceCodeVerifier = client.randomPKCECodeVerifier()
   const authorizationUrl = client.buildAuthorizationUrl(config, {
@@ -58,15 +58,15 @@ forEachEngine(engine => {
       )
       const browser = await signedIn(web)
       const tokens = await signInWith(config, browser, web)
-      const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
-      assert.equal(fresh.claims()!.aud, config.clientMetadata().client_id)
+      const freshTokens = await client.refreshTokenGrant(config, tokens.refresh_token!)
+      assert.equal(freshTokens.claims()!.aud, config.clientMetadata().client_id)
     })
 
   test('a client whose id is the URL of its metadata signs a person in, and its consent is withdrawn', async t => {
     const documents = await serveDocuments(t)
     const web = await startWeb(t, {
       KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true',
-      ...LOCAL,
+      ...LOCAL_NETWORKS_ALLOWED,
       ...(await engineSettings(engine, t)),
     })
     const id = documents.add('/client.json', { client_name: 'Tool', redirect_uris: [CALLBACK] })
@@ -75,14 +75,18 @@ forEachEngine(engine => {
     const browser = await signedIn(web)
     const tokens = await signInWith(config, browser, web)
     assert.equal(tokens.claims()!.aud, id)
-    const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
+    const freshTokens = await client.refreshTokenGrant(config, tokens.refresh_token!)
     assert.equal(documents.reads(), 1)
     const page = await (await browser.get('/account/apps')).text()
     assert.match(page, /Tool/)
     const form_token = await browser.formToken('/account')
-    const withdrawn = await browser.post(`/account/apps/${encodeURIComponent(id)}/withdraw`, { form_token })
-    assert.equal(withdrawn.status, 303)
-    await assert.rejects(client.refreshTokenGrant(config, fresh.refresh_token!), { error: 'invalid_grant' })
+    const withdrawalResponse = await browser.post(`/account/apps/${encodeURIComponent(id)}/withdraw`, {
+      form_token,
+    })
+    assert.equal(withdrawalResponse.status, 303)
+    await assert.rejects(client.refreshTokenGrant(config, freshTokens.refresh_token!), {
+      error: 'invalid_grant',
+    })
   })
 })
 
@@ -130,9 +134,9 @@ test('a network registers a few clients an hour, and those that nobody agreed to
   assert.deepEqual(statuses.slice(0, 20), Array(20).fill(201))
   assert.equal(statuses[20], 429)
   const { storage, clock, apps } = web.server.services
-  const registered = (await apps.list()).filter(app => app.id.startsWith('dyn-'))
-  assert.equal(registered.length, 20)
-  assert.ok(registered.every(app => !app.trusted && app.requirePkce && app.scopes.length === 0))
+  const registeredApps = (await apps.list()).filter(app => app.id.startsWith('dyn-'))
+  assert.equal(registeredApps.length, 20)
+  assert.ok(registeredApps.every(app => !app.trusted && app.requirePkce && app.scopes.length === 0))
   const { registeredClients } = storage.store
   assert.equal(await registeredClients.prune(clock.now() - 7 * DAY, 100), 0)
   const browser = await signedIn(web)
@@ -140,7 +144,7 @@ test('a network registers a few clients an hour, and those that nobody agreed to
   const consent = {
     id: user.id,
     userId: user.id,
-    appId: registered[0]!.id,
+    appId: registeredApps[0]!.id,
     scopes: [],
     grantedAt: clock.now(),
   }
@@ -151,7 +155,7 @@ test('a network registers a few clients an hour, and those that nobody agreed to
 })
 
 test('neither way exists unless the operator allows it', async t => {
-  const web = await startWeb(t, LOCAL)
+  const web = await startWeb(t, LOCAL_NETWORKS_ALLOWED)
   const documents = await serveDocuments(t)
   const id = documents.add('/client.json', { client_name: 'Tool', redirect_uris: [CALLBACK] })
   assert.equal((await post(web, { redirect_uris: [CALLBACK] })).status, 404)
@@ -164,7 +168,7 @@ test('neither way exists unless the operator allows it', async t => {
 })
 
 test('a document counts only if it names its own address, and unusual URLs are not read', async t => {
-  const web = await startWeb(t, { KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true', ...LOCAL })
+  const web = await startWeb(t, { KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true', ...LOCAL_NETWORKS_ALLOWED })
   const documents = await serveDocuments(t)
   const validMetadata = { client_name: 'Tool', redirect_uris: [CALLBACK] }
   const foreignDocument = documents.add('/other.json', {
@@ -212,7 +216,7 @@ test('a network that names many documents uses up only its own reads, and strang
   const web = await startWeb(t, {
     KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true',
     KEYWAY_TRUSTED_PROXIES: '127.0.0.1/32',
-    ...LOCAL,
+    ...LOCAL_NETWORKS_ALLOWED,
   })
   const documents = await serveDocuments(t)
   const newDocument = (() => {
@@ -242,7 +246,7 @@ test('the keys of clients that registered themselves are read within the same li
   const web = await startWeb(t, {
     KEYWAY_CLIENT_REGISTRATION: 'true',
     KEYWAY_TRUSTED_PROXIES: '127.0.0.1/32',
-    ...LOCAL,
+    ...LOCAL_NETWORKS_ALLOWED,
   })
   const documents = await serveDocuments(t)
   let count = 0
@@ -256,7 +260,7 @@ test('the keys of clients that registered themselves are read within the same li
     const { client_id } = (await (await post(web, metadata)).json()) as { client_id: string }
     return client_id
   }
-  const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const claim = async (sub: string, network: string) => {
     const seconds = Math.floor(web.server.services.clock.now() / 1000)
     const claims = { iss: sub, sub, aud: web.url, jti: `${count++}`, iat: seconds, exp: seconds + 60 }
@@ -266,16 +270,16 @@ test('the keys of clients that registered themselves are read within the same li
       body: new URLSearchParams({
         grant_type: 'client_credentials',
         client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
-        client_assertion: `${encoded({ alg: 'EdDSA' })}.${encoded(claims)}.AAAA`,
+        client_assertion: `${encode({ alg: 'EdDSA' })}.${encode(claims)}.AAAA`,
       }),
     })
     assert.equal(status, 401)
     return documents.reads()
   }
   for (let n = 1; n <= 10; n++) assert.equal(await claim(await newClient(), '192.0.2.1'), n)
-  const last = await newClient()
-  assert.equal(await claim(last, '192.0.2.1'), 10)
-  assert.equal(await claim(last, '192.0.2.2'), 11, 'the refusal is not remembered')
+  const lastClient = await newClient()
+  assert.equal(await claim(lastClient, '192.0.2.1'), 10)
+  assert.equal(await claim(lastClient, '192.0.2.2'), 11, 'the refusal is not remembered')
   await web.server.services.apps.register({ id: 'shop', name: 'Shop', jwksUri: newKeys() })
   assert.equal(await claim('shop', '192.0.2.1'), 12)
 })

@@ -69,8 +69,8 @@ test('a page whose session was ended elsewhere redirects to the sign-in by itsel
   const session = (await context.cookies()).find(({ name }) => name === 'keyway_session')!
   await page.goto(`${web.url}/agents`)
   const { services } = web.server
-  const signedIn = (await services.sessions.authenticateCookie(session.value))!
-  await services.sessions.end(signedIn.user.id, signedIn.session.id, {
+  const cookieSession = (await services.sessions.authenticateCookie(session.value))!
+  await services.sessions.end(cookieSession.user.id, cookieSession.session.id, {
     address: '127.0.0.1',
     network: '127.0.0.1',
     client: null,
@@ -89,9 +89,9 @@ test('streams are limited, are released when closed, and end at shutdown', async
   // Succeeds as soon as the server has noticed the disconnect.
   while (replacement.answer.status === 204) replacement = await openStream(url)
 
-  const ended = Promise.all([...streams, replacement].map(({ answer }) => answer.text()))
+  const allEnded = Promise.all([...streams, replacement].map(({ answer }) => answer.text()))
   await web.close()
-  await ended // a stream that was still open would have been aborted
+  await allEnded // a stream that was still open would have been aborted
 })
 
 test('the streams of one user are limited over all sessions, and an unauthenticated client holds none', async t => {
@@ -106,14 +106,14 @@ test('the streams of one user are limited over all sessions, and an unauthentica
     statuses.push(answer.status)
   }
   assert.deepEqual(statuses, [...Array(MAX_STREAMS_PER_OWNER).fill(200), 204])
-  const stranger = await fetch(`${web.url}/agents/events`)
-  assert.match(await stranger.text(), /^event: ended/)
+  const strangersStream = await fetch(`${web.url}/agents/events`)
+  assert.match(await strangersStream.text(), /^event: ended/)
 })
 
 test('with too many streams the oldest ends and a new one is served', async t => {
-  const stopping = new AbortController()
-  t.after(() => stopping.abort())
-  const streams = createStreams({ stopping: stopping.signal, log: createLog('silent'), maxStreams: 2 })
+  const stopController = new AbortController()
+  t.after(() => stopController.abort())
+  const streams = createStreams({ stopping: stopController.signal, log: createLog('silent'), maxStreams: 2 })
   const check = async (send: Send) => {
     await send('x', 'y')
     return true
@@ -122,6 +122,6 @@ test('with too many streams the oldest ends and a new one is served', async t =>
   app.get('/:owner', c => streams.serve(c, c.req.param('owner'), check))
   const [first, second, third] = [await app.request('/a'), await app.request('/b'), await app.request('/c')]
   assert.match(await first.text(), /event: x/)
-  stopping.abort()
+  stopController.abort()
   for (const answer of [second, third]) assert.match(await answer.text(), /event: x/)
 })

@@ -26,8 +26,8 @@ test('the pages show time, network and client of a key’s last use, and its day
     headers: { 'Content-Type': 'application/json', 'User-Agent': '<b>robot</b>/1.0' },
     body: JSON.stringify({ api_key: key }),
   })
-  const asKey = { headers: { Authorization: `Bearer ${key}` } }
-  assert.equal((await fetch(`${web.url}/v1/api-keys`, { ...asKey, method: 'POST' })).status, 403)
+  const keyOptions = { headers: { Authorization: `Bearer ${key}` } }
+  assert.equal((await fetch(`${web.url}/v1/api-keys`, { ...keyOptions, method: 'POST' })).status, 403)
   await web.server.services.meter.flush()
 
   const text = await (await client.get(page)).text()

@@ -56,8 +56,8 @@ test('the requesting browser signs in automatically, and the token is removed fr
 
   await page.goto(link!)
   await page.waitForURL(/\/keys/)
-  const visited = await page.evaluate<string>('JSON.stringify(performance.getEntries().map(e => e.name))')
-  assert.ok(!visited.includes(searchParams.get('token')!))
+  const visitedUrls = await page.evaluate<string>('JSON.stringify(performance.getEntries().map(e => e.name))')
+  assert.ok(!visitedUrls.includes(searchParams.get('token')!))
 })
 
 test('a double tap on the button signs in once and opens the keys', async t => {
@@ -80,9 +80,9 @@ test('a second tab with the same link redirects to the keys', async t => {
   const { link } = await askForLink(page, web, ADA)
   await page.goto(link!)
   await page.waitForURL(/\/keys/)
-  const second = await context.newPage()
-  await second.goto(link!)
-  assert.equal(second.url(), `${web.url}/keys`)
+  const secondTab = await context.newPage()
+  await secondTab.goto(link!)
+  assert.equal(secondTab.url(), `${web.url}/keys`)
 })
 
 test('a link for another user than the signed-in one asks first, and its button switches the session', async t => {

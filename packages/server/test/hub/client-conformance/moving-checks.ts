@@ -25,21 +25,23 @@ export const movingChecks: ClientCheck[] = [
     section: '5',
     promise: 'on `draining` the client opens another connection before it leaves the old one, and moves',
     async run({ hub }) {
-      const old = await hub.connected()
-      await old.works()
-      old.send(DRAINING)
-      const next = await hub.arrived()
-      assert.ok(old.isOpen, 'the old connection is open until the new one is ready')
-      const earlyEcho = await old.works('before the other is ready')
-      next.ready()
-      next.message('m1', 'on the new one')
-      await next.echoes('on the new one', { repeated: earlyEcho })
-      old.message('m1', 'on the new one') // both connections receive for a moment
-      old.close(1012, 'restarting')
-      await next.works()
+      const oldConnection = await hub.connected()
+      await oldConnection.works()
+      oldConnection.send(DRAINING)
+      const newConnection = await hub.arrived()
+      assert.ok(oldConnection.isOpen, 'the old connection is open until the new one is ready')
+      const earlyEcho = await oldConnection.works('before the other is ready')
+      newConnection.ready()
+      newConnection.message('m1', 'on the new one')
+      await newConnection.echoes('on the new one', { repeated: earlyEcho })
+      oldConnection.message('m1', 'on the new one') // both connections receive for a moment
+      oldConnection.close(1012, 'restarting')
+      await newConnection.works()
       await wait(QUIET_MS)
       assert.equal(hub.connectionCount, 2)
-      const unexpectedSends = [...old.frames.rest, ...next.frames.rest].filter(({ type }) => type === 'send')
+      const unexpectedSends = [...oldConnection.frames.rest, ...newConnection.frames.rest].filter(
+        ({ type }) => type === 'send',
+      )
       assert.deepEqual(unexpectedSends, [], 'a message that arrives over both is handled once')
     },
   },
@@ -47,14 +49,14 @@ export const movingChecks: ClientCheck[] = [
     section: '5',
     promise: 'after `draining` 4409 of the old connection is no reason to stop or to reconnect',
     async run({ hub }) {
-      const old = await hub.connected()
-      await old.works()
-      old.send(DRAINING)
-      const next = await nextResuming(hub)
-      old.close(4409, 'resumed_elsewhere')
-      await inTime('the old connection closes', old.closed)
-      next.ready({ connection_id: old.id, resumed: true })
-      await next.works()
+      const oldConnection = await hub.connected()
+      await oldConnection.works()
+      oldConnection.send(DRAINING)
+      const newConnection = await nextResuming(hub)
+      oldConnection.close(4409, 'resumed_elsewhere')
+      await inTime('the old connection closes', oldConnection.closed)
+      newConnection.ready({ connection_id: oldConnection.id, resumed: true })
+      await newConnection.works()
       await wait(QUIET_MS)
       assert.equal(hub.connectionCount, 2)
     },
@@ -63,13 +65,13 @@ export const movingChecks: ClientCheck[] = [
     section: '5',
     promise: 'after 4409 by an attempt of its own that was lost before `ready` the client connects again',
     async run({ hub }) {
-      const old = await hub.connected()
-      await old.works()
-      old.send(DRAINING)
+      const oldConnection = await hub.connected()
+      await oldConnection.works()
+      oldConnection.send(DRAINING)
       const lostAttempt = await nextResuming(hub)
       lostAttempt.cut()
       await inTime('the attempt is lost', lostAttempt.closed)
-      old.close(4409, 'resumed_elsewhere')
+      oldConnection.close(4409, 'resumed_elsewhere')
       await (await hub.connected()).works()
     },
   },
@@ -83,15 +85,15 @@ export const movingChecks: ClientCheck[] = [
         await first.echoes(seq)
       }
       first.cut()
-      const second = await nextResuming(hub)
-      assert.deepEqual(second.resume, { token: `resume-${first.id}`, lastSeq: 3 })
-      second.ready({ connection_id: first.id, resumed: true })
-      for (const seq of [3, 4, 5]) second.message(`again-${seq}`, seq, { seq })
-      await second.echoes(4)
-      await second.echoes(5)
-      second.cut()
-      const third = await nextResuming(hub)
-      assert.deepEqual(third.resume, { token: `resume-${second.id}`, lastSeq: 5 })
+      const secondConnection = await nextResuming(hub)
+      assert.deepEqual(secondConnection.resume, { token: `resume-${first.id}`, lastSeq: 3 })
+      secondConnection.ready({ connection_id: first.id, resumed: true })
+      for (const seq of [3, 4, 5]) secondConnection.message(`again-${seq}`, seq, { seq })
+      await secondConnection.echoes(4)
+      await secondConnection.echoes(5)
+      secondConnection.cut()
+      const thirdConnection = await nextResuming(hub)
+      assert.deepEqual(thirdConnection.resume, { token: `resume-${secondConnection.id}`, lastSeq: 5 })
     },
   },
   {
@@ -104,12 +106,15 @@ export const movingChecks: ClientCheck[] = [
         await first.echoes(seq)
       }
       first.cut()
-      const second = await nextResuming(hub)
-      second.ready()
-      second.message('new', 'new', { seq: 1 })
-      await second.echoes('new')
-      second.cut()
-      assert.deepEqual((await nextResuming(hub)).resume, { token: `resume-${second.id}`, lastSeq: 1 })
+      const secondConnection = await nextResuming(hub)
+      secondConnection.ready()
+      secondConnection.message('new', 'new', { seq: 1 })
+      await secondConnection.echoes('new')
+      secondConnection.cut()
+      assert.deepEqual((await nextResuming(hub)).resume, {
+        token: `resume-${secondConnection.id}`,
+        lastSeq: 1,
+      })
     },
   },
   {
@@ -123,12 +128,12 @@ export const movingChecks: ClientCheck[] = [
       const firstEcho = await first.echoes('b', { acknowledges: false })
       assert.equal(seqOf(firstEcho), 2)
       first.cut()
-      const second = await nextResuming(hub)
-      second.ready({ connection_id: first.id, resumed: true })
-      const repeatedEcho = await second.echoes('b')
+      const secondConnection = await nextResuming(hub)
+      secondConnection.ready({ connection_id: first.id, resumed: true })
+      const repeatedEcho = await secondConnection.echoes('b')
       assert.deepEqual([repeatedEcho.seq, repeatedEcho.id], [2, firstEcho.id])
-      second.message('c', 'c', { seq: 3 })
-      assert.equal((await second.echoes('c')).seq, 3)
+      secondConnection.message('c', 'c', { seq: 3 })
+      assert.equal((await secondConnection.echoes('c')).seq, 3)
     },
   },
   {
@@ -141,11 +146,11 @@ export const movingChecks: ClientCheck[] = [
       first.message('b', 'b')
       const firstEcho = await first.echoes('b', { acknowledges: false })
       first.cut()
-      const second = await hub.connected()
-      const repeatedEcho = await second.echoes('b')
+      const secondConnection = await hub.connected()
+      const repeatedEcho = await secondConnection.echoes('b')
       assert.deepEqual([repeatedEcho.seq, repeatedEcho.id], [1, firstEcho.id])
-      second.message('c', 'c')
-      assert.equal((await second.echoes('c')).seq, 2)
+      secondConnection.message('c', 'c')
+      assert.equal((await secondConnection.echoes('c')).seq, 2)
     },
   },
   {
@@ -154,9 +159,10 @@ export const movingChecks: ClientCheck[] = [
     async run({ hub }) {
       const connection = await hub.connected()
       for (const name of ['a', 'b', 'c']) connection.message(name, name)
-      const sent = [] as Frame[]
-      for (const name of ['a', 'b', 'c']) sent.push(await connection.echoes(name, { acknowledges: false }))
-      const [a, b, c] = sent as [Frame, Frame, Frame]
+      const sentFrames = [] as Frame[]
+      for (const name of ['a', 'b', 'c'])
+        sentFrames.push(await connection.echoes(name, { acknowledges: false }))
+      const [a, b, c] = sentFrames as [Frame, Frame, Frame]
       assert.deepEqual([seqOf(a), b.seq, c.seq], [1, 2, 3])
       connection.acknowledge(a)
       connection.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: b.id! })

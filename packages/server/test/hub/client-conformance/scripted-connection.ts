@@ -106,8 +106,8 @@ export class ScriptedConnection {
       this.acknowledge(frame)
       return this.echoes(data, { acknowledges })
     }
-    const echoed = (frame.data as Fields | null)?.echo
-    if (frame.to !== 'peer' || JSON.stringify(echoed) !== JSON.stringify(data))
+    const echoedData = (frame.data as Fields | null)?.echo
+    if (frame.to !== 'peer' || JSON.stringify(echoedData) !== JSON.stringify(data))
       throw new Error(`expected {"echo":${JSON.stringify(data)}} to peer, not ${JSON.stringify(frame)}`)
     if (acknowledges) this.acknowledge(frame)
     return frame
@@ -140,7 +140,7 @@ export class ScriptedConnection {
 
   #received(text: string): void {
     if (this.#isSilent) return
-    const frame = parsed(text)
+    const frame = parseFrame(text)
     if (!frame) {
       this.#violated(`a frame is one JSON object with a type, not ${text}`)
       return
@@ -159,7 +159,7 @@ export class ScriptedConnection {
   }
 }
 
-function parsed(text: string): Frame | null {
+function parseFrame(text: string): Frame | null {
   try {
     const frame = JSON.parse(text) as Frame | null
     return typeof frame?.type === 'string' ? frame : null

@@ -121,12 +121,12 @@ export const timeChecks: ClientCheck[] = [
       '`token_expiring` renews at once; an end that does not move is the key’s own, and causes no flood',
     async run({ hub }) {
       const connection = await hub.connected()
-      const expires = { expires_at: '2030-01-01T00:00:00.000Z', expires_in: 4 }
-      connection.send({ type: 'token_expiring', ...expires })
+      const expiry = { expires_at: '2030-01-01T00:00:00.000Z', expires_in: 4 }
+      connection.send({ type: 'token_expiring', ...expiry })
       await connection.next('token', 3_000)
       for (let n = 0; n < 5; n++) {
-        connection.send({ type: 'token_accepted', ...expires })
-        connection.send({ type: 'token_expiring', ...expires })
+        connection.send({ type: 'token_accepted', ...expiry })
+        connection.send({ type: 'token_expiring', ...expiry })
       }
       await wait(QUIET_MS)
       assert.ok(hub.exchanges.length <= 4, `${hub.exchanges.length} exchanges`)

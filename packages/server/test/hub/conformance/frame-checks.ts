@@ -11,11 +11,11 @@ async function errorAbout(client: ReadyClient, frame: Json) {
   return id === undefined ? code : `${code} ${id}`
 }
 
-async function pair(hub: HubUnderTest): Promise<[ReadyClient, ReadyClient]> {
+async function connectPair(hub: HubUnderTest): Promise<[ReadyClient, ReadyClient]> {
   return [await hub.connect(), await hub.connect()]
 }
 
-async function endAfter(hub: HubUnderTest, action: (client: ReadyClient) => void): Promise<string> {
+async function closeStatusAfter(hub: HubUnderTest, action: (client: ReadyClient) => void): Promise<string> {
   const client = await hub.connect()
   action(client)
   return client.end()
@@ -55,10 +55,10 @@ export const frameChecks: Check[] = [
     promise: 'a message that is not one JSON object as text closes with 4400',
     async run(hub) {
       for (const text of ['', '[]', 'null', '7', '{} {}', '{"type":"ping"']) {
-        assert.equal(await endAfter(hub, ({ socket }) => socket.send(text)), '4400 bad_message', text)
+        assert.equal(await closeStatusAfter(hub, ({ socket }) => socket.send(text)), '4400 bad_message', text)
       }
       assert.equal(
-        await endAfter(hub, client => client.send(Buffer.from('{"type":"ping"}'))),
+        await closeStatusAfter(hub, client => client.send(Buffer.from('{"type":"ping"}'))),
         '4400 bad_message',
       )
     },
@@ -90,9 +90,12 @@ export const frameChecks: Check[] = [
     section: '2',
     promise: 'violations of RFC 6455 close with 1002 or 1007',
     async run(hub) {
-      assert.match(await endAfter(hub, ({ socket }) => socket.send('{}', { mask: false })), /^1002/)
-      const invalid = Buffer.from([0x7b, 0xc3, 0x28, 0x7d])
-      assert.match(await endAfter(hub, ({ socket }) => socket.send(invalid, { binary: false })), /^1007/)
+      assert.match(await closeStatusAfter(hub, ({ socket }) => socket.send('{}', { mask: false })), /^1002/)
+      const invalidUtf8 = Buffer.from([0x7b, 0xc3, 0x28, 0x7d])
+      assert.match(
+        await closeStatusAfter(hub, ({ socket }) => socket.send(invalidUtf8, { binary: false })),
+        /^1007/,
+      )
     },
   },
   {
@@ -100,16 +103,16 @@ export const frameChecks: Check[] = [
     promise:
       'a message reaches one connection, a key’s connections or all, never its sender; `sent` counts them',
     async run(hub) {
-      const [sender, receiver] = await pair(hub)
+      const [sender, receiver] = await connectPair(hub)
       const { connection_id, key_id } = receiver.ready
       for (const [index, to] of [connection_id, key_id, 'all'].entries()) {
         const id = randomUUID()
         sender.send({ type: 'send', id, to, data: { to } })
-        const sent = await sender.next('sent')
-        assert.equal(sent.id, id)
+        const acknowledgement = await sender.next('sent')
+        assert.equal(acknowledgement.id, id)
         assert.ok(
-          to === connection_id ? sent.delivered === 1 : sent.delivered >= 1,
-          `delivered ${sent.delivered}`,
+          to === connection_id ? acknowledgement.delivered === 1 : acknowledgement.delivered >= 1,
+          `delivered ${acknowledgement.delivered}`,
         )
         assert.deepEqual(await receiver.next('message'), {
           type: 'message',
@@ -139,9 +142,9 @@ export const frameChecks: Check[] = [
     section: '3',
     promise: 'messages of one sender to one receiver arrive in order',
     async run(hub) {
-      const [sender, receiver] = await pair(hub)
-      const to = receiver.ready.connection_id
-      for (let n = 0; n < 100; n++) sender.send({ type: 'send', id: `${n}`, to, data: n })
+      const [sender, receiver] = await connectPair(hub)
+      const receiverId = receiver.ready.connection_id
+      for (let n = 0; n < 100; n++) sender.send({ type: 'send', id: `${n}`, to: receiverId, data: n })
       for (let n = 0; n < 100; n++) assert.equal((await receiver.next('message')).data, n)
     },
   },
@@ -149,7 +152,7 @@ export const frameChecks: Check[] = [
     section: '3',
     promise: '`reply_to` of a message is passed on, and is an id',
     async run(hub) {
-      const [sender, receiver] = await pair(hub)
+      const [sender, receiver] = await connectPair(hub)
       const frame = { type: 'send', id: 'x', to: receiver.ready.connection_id, data: 1 }
       sender.send({ ...frame, reply_to: 'r'.repeat(128) })
       assert.equal((await receiver.next('message')).reply_to, 'r'.repeat(128))
@@ -169,13 +172,13 @@ export const frameChecks: Check[] = [
         return
       }
       client.send({ type: 'watch' })
-      const listed: string[] = []
+      const listedIds: string[] = []
       for (let more = true; more; ) {
         const frame = await client.next('presence')
-        listed.push(...frame.connections.map(each => each.connection_id))
+        listedIds.push(...frame.connections.map(each => each.connection_id))
         more = frame.more === true
       }
-      assert.ok(listed.includes(client.ready.connection_id))
+      assert.ok(listedIds.includes(client.ready.connection_id))
       const otherClient = await hub.connect()
       const id = otherClient.ready.connection_id
       await client.until(() =>
@@ -204,9 +207,9 @@ export const frameChecks: Check[] = [
       const client = await hub.connect()
       assert.equal(await errorAbout(client, { type: 'token', token: 'garbage' }), 'invalid_token')
       client.send({ type: 'token', token: await hub.token() })
-      const accepted = await client.next('token_accepted')
-      assert.ok(accepted.expires_in > 0)
-      assert.ok(Date.parse(accepted.expires_at) >= Date.parse(client.ready.expires_at))
+      const acceptedToken = await client.next('token_accepted')
+      assert.ok(acceptedToken.expires_in > 0)
+      assert.ok(Date.parse(acceptedToken.expires_at) >= Date.parse(client.ready.expires_at))
       await client.flush()
     },
   },

@@ -129,8 +129,8 @@ export const handshakeChecks: Check[] = [
     async run(hub) {
       const authorization = `Bearer ${await hub.token()}`
       assert.deepEqual(await hub.handshake({ authorization }), { status: 426, upgrade: 'websocket' })
-      const old = { ...UPGRADE, authorization, 'sec-websocket-version': '8' }
-      assert.equal((await hub.handshake(old)).status, 426)
+      const oldVersionHeaders = { ...UPGRADE, authorization, 'sec-websocket-version': '8' }
+      assert.equal((await hub.handshake(oldVersionHeaders)).status, 426)
     },
   },
   {

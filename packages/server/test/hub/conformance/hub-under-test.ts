@@ -9,9 +9,9 @@ export interface Check {
   /** Section number of docs/hub-protocol.md. */
   section: string
   promise: string
-  /** Takes up to a minute. */
+  /** Whether the check may take up to a minute. */
   slow?: boolean
-  /** Creates and revokes keys, so it needs the owner's access token. */
+  /** Whether the check creates and revokes keys, for which it needs the owner's access token. */
   needsOwner?: boolean
   run(hub: HubUnderTest): Promise<void>
 }
@@ -99,7 +99,7 @@ export class HubUnderTest {
     return this.owner('DELETE', `/v1/api-keys/${id}`)
   }
 
-  /** A call of the API as the owner of the key. */
+  /** Calls the API as the owner of the key. */
   async owner<Answer = unknown>(method: string, path: string, body?: object): Promise<Answer> {
     const response = await fetch(this.origin + path, {
       method,

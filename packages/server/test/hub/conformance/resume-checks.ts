@@ -32,13 +32,13 @@ export const resumeChecks: Check[] = [
       assert.match(first.ready.resume_token ?? '', /^[A-Za-z0-9_-]{1,128}$/)
       const probes = await breakOff(first, sender)
       sender.send({ type: 'send', id: 'last', to: first.ready.connection_id, data: 'held' })
-      const sent = await sender.next('sent')
-      assert.deepEqual([sent.delivered, sent.held], [0, 1])
-      const second = await resume(hub, first, 0)
-      assert.equal(second.ready.resumed, true)
-      assert.equal(second.ready.connection_id, first.ready.connection_id)
-      assert.notEqual(second.ready.resume_token, first.ready.resume_token)
-      for (let seq = 1; seq <= probes + 1; seq++) assert.equal((await second.next('message')).seq, seq)
+      const acknowledgement = await sender.next('sent')
+      assert.deepEqual([acknowledgement.delivered, acknowledgement.held], [0, 1])
+      const resumedClient = await resume(hub, first, 0)
+      assert.equal(resumedClient.ready.resumed, true)
+      assert.equal(resumedClient.ready.connection_id, first.ready.connection_id)
+      assert.notEqual(resumedClient.ready.resume_token, first.ready.resume_token)
+      for (let seq = 1; seq <= probes + 1; seq++) assert.equal((await resumedClient.next('message')).seq, seq)
     },
   },
   {
@@ -70,8 +70,8 @@ export const resumeChecks: Check[] = [
       const client = await hub.connect()
       const token = await hub.token()
       const text = `resume.${client.ready.resume_token}.0`
-      const next = hub.dial(null, { protocols: [HUB_PROTOCOL, `bearer.${token}`, text] })
-      assert.equal((await next.next('ready')).resumed, true)
+      const resumedClient = hub.dial(null, { protocols: [HUB_PROTOCOL, `bearer.${token}`, text] })
+      assert.equal((await resumedClient.next('ready')).resumed, true)
       assert.equal(await client.end(), '4409 resumed_elsewhere')
     },
   },

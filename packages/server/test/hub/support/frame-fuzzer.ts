@@ -46,12 +46,12 @@ export async function fuzzFrames(options: FuzzOptions): Promise<FuzzReport> {
     const random = new Random(options.seed + n)
     while (performance.now() < endsAt) await attack(options, random, report)
   })
-  const witnessWatch = watch(options.witness, endsAt, report)
+  const witnessWatch = watchWitness(options.witness, endsAt, report)
   await Promise.all([...attacks, witnessWatch])
   return report
 }
 
-async function watch(witness: Client, endsAt: number, report: FuzzReport): Promise<void> {
+async function watchWitness(witness: Client, endsAt: number, report: FuzzReport): Promise<void> {
   while (performance.now() < endsAt) {
     const sentAt = performance.now()
     await witness.flush()
@@ -131,7 +131,7 @@ const INPUT_GENERATORS: InputGenerator[] = [
   random => encodeFrame({ opcode: random.pick([CLOSE, PING, PONG]), payload: random.bytes(130) }),
   random => encodeFrame({ opcode: random.pick([CLOSE, PING, PONG]), payload: random.bytes(3), fin: false }),
   random => encodeFrame({ opcode: CLOSE, payload: random.bytes(random.between(0, 4)) }),
-  // oversized: in fact, and by the claimed length only
+  // frames that are too long, and frames that only claim to be
   random => text(' '.repeat(random.between(65_530, 65_540))),
   random =>
     encodeFrame({ opcode: BINARY, payload: random.bytes(100), claimedLength: random.pick(CLAIMED_LENGTHS) }),
@@ -165,11 +165,16 @@ function fragmented(message: string, random: Random, isComplete: boolean): Buffe
   const frames: Buffer[] = []
   for (let at = 0; at < payload.length; ) {
     const end = Math.min(payload.length, at + random.between(1, Math.ceil(payload.length / 3)))
-    const fin = isComplete && end === payload.length
+    const isLastFragment = isComplete && end === payload.length
     frames.push(
-      encodeFrame({ opcode: at === 0 ? TEXT : CONTINUATION, payload: payload.subarray(at, end), fin }),
+      encodeFrame({
+        opcode: at === 0 ? TEXT : CONTINUATION,
+        payload: payload.subarray(at, end),
+        fin: isLastFragment,
+      }),
     )
-    if (!fin && random.next() < 0.5) frames.push(encodeFrame({ opcode: PING, payload: random.bytes(5) }))
+    if (!isLastFragment && random.next() < 0.5)
+      frames.push(encodeFrame({ opcode: PING, payload: random.bytes(5) }))
     at = end
   }
   return Buffer.concat(frames)

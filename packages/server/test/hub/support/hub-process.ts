@@ -19,11 +19,11 @@ export async function startHubProcess(): Promise<HubProcess> {
     execArgv: ['--expose-gc'],
     serialization: 'advanced',
   })
-  const failed = once(child, 'exit').then(([status]) => {
+  const childFailure = once(child, 'exit').then(([status]) => {
     throw new Error(`the hub's process ended with ${status}`)
   })
-  failed.catch(() => {})
-  const [{ port }] = (await Promise.race([once(child, 'message'), failed])) as [{ port: number }]
+  childFailure.catch(() => {})
+  const [{ port }] = (await Promise.race([once(child, 'message'), childFailure])) as [{ port: number }]
   let calls = 0
   const call = async <Name extends keyof Commands>(
     name: Name,
@@ -31,7 +31,7 @@ export async function startHubProcess(): Promise<HubProcess> {
   ): Promise<Awaited<ReturnType<Commands[Name]>>> => {
     const id = ++calls
     child.send({ id, name, input })
-    return Promise.race([responseTo<Awaited<ReturnType<Commands[Name]>>>(child, id), failed])
+    return Promise.race([responseTo<Awaited<ReturnType<Commands[Name]>>>(child, id), childFailure])
   }
   return {
     url: `ws://127.0.0.1:${port}/hub`,

@@ -225,9 +225,9 @@ export class PresenceWorld {
 
   #deliver(): void {
     const now = this.clock.now()
-    const due = this.#wire.filter(({ at }) => at <= now)
+    const dueNotices = this.#wire.filter(({ at }) => at <= now)
     this.#wire = this.#wire.filter(({ at }) => at > now)
-    for (const { from, to, notice } of due) {
+    for (const { from, to, notice } of dueNotices) {
       const node = this.nodes.get(to)
       if (!node) continue
       this.#learn(node, from)

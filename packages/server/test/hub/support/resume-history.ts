@@ -74,11 +74,15 @@ function checkArrival(
   const hasReceived = (index: number) =>
     histories[index]!.received.some(([from, each]) => from === sender && each === n)
   const { gaps, abandoned = [] } = histories[to ?? sender]!
-  const unknown = abandoned.filter(brokeAt => brokeAt >= at - STALE_MS && brokeAt <= at + UNNOTICED_MS)
-  const receiverCount = outcome.delivered + outcome.held - unknown.length
+  const receiversUnknownToAgents = abandoned.filter(
+    brokeAt => brokeAt >= at - STALE_MS && brokeAt <= at + UNNOTICED_MS,
+  )
+  const receiverCount = outcome.delivered + outcome.held - receiversUnknownToAgents.length
   if (to === null) {
-    const missing = [...histories.keys()].filter(index => index !== sender && !hasReceived(index))
-    if (isGentle && !outcome.error) assert.deepEqual(missing, [], `${name} did not reach all`)
+    const agentsWithoutMessage = [...histories.keys()].filter(
+      index => index !== sender && !hasReceived(index),
+    )
+    if (isGentle && !outcome.error) assert.deepEqual(agentsWithoutMessage, [], `${name} did not reach all`)
     return
   }
   if (isGentle && !outcome.error) assert.ok(hasReceived(to), `${name} did not reach agent ${to}`)

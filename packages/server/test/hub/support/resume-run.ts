@@ -60,8 +60,8 @@ async function checkSeed(seed: number): Promise<Summary> {
     await world.run(START_MS)
     for (let n = random.between(3, 6); n > 0; n--) world.addAgent()
     await world.run(START_MS)
-    const until = world.clock.now() + random.between(3000, LONGEST_MS)
-    while (world.clock.now() < until) {
+    const endsAt = world.clock.now() + random.between(3000, LONGEST_MS)
+    while (world.clock.now() < endsAt) {
       if (seed >= FIRST_WITH_MOVES && random.next() < MOVE_SHARE) sendAndMove(world, random, isGentle)
       else performRandomAction(world, random, isGentle)
       await world.run(random.pick([0, 10, 10, 50, 200]))
@@ -82,7 +82,7 @@ async function checkSeed(seed: number): Promise<Summary> {
 function performRandomAction(world: ResumeWorld, random: Random, isGentle: boolean): void {
   const member = random.pick(world.members)
   const node = world.nodes.length > 0 ? random.pick(world.nodes) : null
-  const others = world.nodes.filter(each => each !== node && !each.isDraining && !each.isCutOff)
+  const otherNodes = world.nodes.filter(each => each !== node && !each.isDraining && !each.isCutOff)
   const dice = random.next()
   if (dice < 0.75) world.send(member)
   else if (dice < 0.88) world.cut(member, random.between(0, 500), random.between(0, 2000))
@@ -92,10 +92,10 @@ function performRandomAction(world: ResumeWorld, random: Random, isGentle: boole
   else if (dice < 0.955) {
     // In a rolling restart the next node begins to drain only after the previous one has ended.
     const isRolling = world.nodes.every(({ isDraining }) => !isDraining)
-    if (node && others.length > 0 && !node.isDraining && (isRolling || !isGentle)) world.replace(node)
+    if (node && otherNodes.length > 0 && !node.isDraining && (isRolling || !isGentle)) world.replace(node)
   } else if (isGentle) world.send(member)
   else if (dice < 0.965) {
-    if (node && others.length > 0) world.kill(node)
+    if (node && otherNodes.length > 0) world.kill(node)
     if (world.nodes.length < 2) world.startNode()
   } else if (dice < 0.975) node?.cutOff()
   else if (dice < 0.985) for (const each of world.nodes) each.heal()

@@ -120,11 +120,13 @@ export class ResumeWorld {
 
   /** A target for messages to this agent: its key, or the id of its current connection. */
   #nameOf({ agent, history }: Member): string {
-    const byId = this.namesConnections && this.#random.next() < 0.5
-    return (byId && agent.connection?.connectionId) || history.keyId
+    const usesConnectionId = this.namesConnections && this.#random.next() < 0.5
+    return (usesConnectionId && agent.connection?.connectionId) || history.keyId
   }
 
-  /** Breaks an agent's line. A side notices after its number of milliseconds, or with null only by its own timeouts. */
+  /**
+   * Breaks an agent's line. A side notices after the given milliseconds, or if they are null only by its own timeouts.
+   */
   cut(member: Member, agentNotices: number | null, serverNotices: number | null): void {
     if (member.line?.isEstablished) member.line.cut(agentNotices, serverNotices)
   }

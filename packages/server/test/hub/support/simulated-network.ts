@@ -96,7 +96,7 @@ export interface Offer {
 }
 
 /** Calls back after some milliseconds, on behalf of one side of the line. */
-export type After = (side: 'agent' | 'server', ms: number, callback: () => void) => void
+export type CallAfter = (side: 'agent' | 'server', ms: number, callback: () => void) => void
 
 /**
  * A connection between an agent and a node. It delays data, keeps its order, and can break with or without notice to
@@ -116,14 +116,14 @@ export class Line {
   nodeId = ''
   readonly #random: Random
   readonly #now: () => number
-  readonly #after: After
+  readonly #after: CallAfter
   #serverAt = 0
   #agentAt = 0
 
   constructor(
     random: Random,
     now: () => number,
-    after: After = (_side, ms, callback) => void setTimeout(callback, ms),
+    after: CallAfter = (_side, ms, callback) => void setTimeout(callback, ms),
   ) {
     this.#random = random
     this.#now = now
@@ -184,7 +184,10 @@ export class Line {
     })
   }
 
-  /** Drops all data from now on. Each side notices after its milliseconds, or with null only by its own timeouts. */
+  /**
+   * Drops all data from now on. A side notices after the given milliseconds, or if they are null only by its own
+   * timeouts.
+   */
   cut(agentNotices: number | null, serverNotices: number | null): void {
     if (this.isCut) return
     this.isCut = true
@@ -195,8 +198,8 @@ export class Line {
   #later(to: 'agent' | 'server', arrive: () => void): void {
     if (this.isCut) return
     const now = this.#now()
-    const soonest = Math.max(now + this.#random.between(1, 30), to === 'agent' ? this.pausedUntil : 0)
-    const at = Math.max(soonest, to === 'agent' ? this.#agentAt : this.#serverAt)
+    const earliestArrival = Math.max(now + this.#random.between(1, 30), to === 'agent' ? this.pausedUntil : 0)
+    const at = Math.max(earliestArrival, to === 'agent' ? this.#agentAt : this.#serverAt)
     if (to === 'agent') this.#agentAt = at
     else this.#serverAt = at
     this.#after(to, at - now, () => {
