@@ -17,7 +17,7 @@ export type Accent = Record<Theme, AccentColors>
 
 /** The minimum contrast of text (WCAG 2.2, success criterion 1.4.3). */
 const MIN_CONTRAST = 4.5
-/** The contrast of a dark theme's accent colour that was derived, not configured. */
+/** The minimum contrast of an accent colour that is derived for the dark theme. */
 const DERIVED_CONTRAST = 7
 /** The maximum chroma of a derived colour: more saturated ones look glaring on a dark background. */
 const MAX_DERIVED_CHROMA = 0.11

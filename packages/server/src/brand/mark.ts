@@ -22,7 +22,7 @@ export function markSvg({ accent, ink }: AccentColors): string {
 
 /** Width and height of the touch icon in pixels. Systems scale it down and round its corners. */
 export const TOUCH_ICON_SIDE = 180
-/** Number of colours in the palette, so that a pixel has 4 bits. */
+/** Number of colours in the palette, which fits the 4 bits of a pixel. */
 const SHADES = 16
 
 /** The logo as a PNG file, for the touch icon: the key in shades up to `ink`, on a square filled with `accent`. */

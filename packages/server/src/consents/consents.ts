@@ -23,7 +23,7 @@ export function createConsents({ storage, clock }: { storage: Storage; clock: Cl
     list: (userId, page) => storage.store.consents.list(userId, page),
 
     async withdraw(userId, appId, caller) {
-      const ended = await storage.transaction(async tx => {
+      const isWithdrawn = await storage.transaction(async tx => {
         const now = clock.now()
         const consent = await tx.consents.withdraw(userId, appId, now)
         const sessions = await tx.sessions.endAllOfApp(userId, appId, { at: now, caller })
@@ -31,7 +31,8 @@ export function createConsents({ storage, clock }: { storage: Storage; clock: Cl
         await tx.securityEvents.insert(securityEvent('consent_withdrawn', userId, now, caller))
         return true
       })
-      if (!ended) throw new KeywayError('not_found', 'You have not given this app access to your account.')
+      if (!isWithdrawn)
+        throw new KeywayError('not_found', 'You have not given this app access to your account.')
     },
   }
 }

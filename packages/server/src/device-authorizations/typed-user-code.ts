@@ -69,7 +69,7 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
   }
 
   async function refusedUntil({ wrongCodes }: Pick<Store, 'wrongCodes'>, attempt: CodeAttempt) {
-    const countedCodes = await wrongCodes.counted(attempt.mailbox, clock.now() - CODE_WINDOW)
+    const countedCodes = await wrongCodes.findCounted(attempt.mailbox, clock.now() - CODE_WINDOW)
     return codesRefusedUntil(attempt, countedCodes)
   }
 }

@@ -62,7 +62,7 @@ export function createInvitations({
         revokedAt: null,
       }
       const mailId = newId(now)
-      const invited = await audit.perform(
+      const isInvited = await audit.perform(
         by,
         async tx => {
           // Of two administrators who invite the same address at once, one waits for the other.
@@ -86,7 +86,7 @@ export function createInvitations({
         },
         async store => (await store.invitations.find(invitation.id)) !== null || undefined,
       )
-      if (invited) return invitation
+      if (isInvited) return invitation
       throw invalidRequest([
         { field: 'email', message: 'has an account already; give that one a role instead' },
       ])
@@ -111,9 +111,9 @@ export function createInvitations({
       if (!(await isInviterAdministrator(tx, accepted))) return user
       const by: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
       return audit.performWithin(tx, by, async audited => {
-        const updated = await audited.users.setRole(user.id, role, clock.now())
+        const updatedUser = await audited.users.setRole(user.id, role, clock.now())
         const auditChange = { ...roleChange(user, role), after: { role, invitation_id: accepted.id } }
-        return auditedOutcome(updated ?? user, auditChange)
+        return auditedOutcome(updatedUser ?? user, auditChange)
       })
     },
   }

@@ -10,9 +10,9 @@ export function inLanguage<Result>(language: Localization, work: () => Result): 
 
 /** The localization of the current request. */
 export function localization(): Localization {
-  const current = storage.getStore()
-  if (!current) throw new Error('texts are read outside of a request')
-  return current
+  const requestLocalization = storage.getStore()
+  if (!requestLocalization) throw new Error('texts are read outside of a request')
+  return requestLocalization
 }
 
 /** All texts for people, in the language of the current request. Must not be read while a module is loaded. */

@@ -4,12 +4,12 @@ import type { PluralForms, WithKnownPlaceholders } from './text.ts'
 export interface LanguageFacts {
   /** The name of the language, in the language itself. */
   name: string
-  /** BCP 47, as in the `lang` of pages and mails. */
+  /** The language tag (BCP 47) for the attribute `lang` of pages and mails. */
   tag: string
   direction: 'ltr' | 'rtl'
   /** The locale of dates and numbers (BCP 47). */
   formats: string
-  /** The texts, which are loaded on first use. */
+  /** Imports the texts of the language. */
   load(): Promise<unknown>
 }
 
@@ -107,10 +107,10 @@ export const LANGUAGES = {
 
 export type Language = keyof typeof LANGUAGES
 
-/** The language if none was requested, or none of the requested ones exists. */
+/** The language to use if none was requested, or if no requested one is supported. */
 export const FALLBACK = 'en' satisfies Language
 
-/** The texts unchanged; does not compile if one of them has a placeholder that the English text does not have. */
+/** Returns the texts. Does not compile if one of them has a placeholder that the English text does not have. */
 export function withKnownPlaceholders<Texts>(
   texts: Texts & WithKnownPlaceholders<typeof english, Texts>,
 ): Texts {

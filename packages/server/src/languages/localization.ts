@@ -6,10 +6,10 @@ import { type PreparedTexts, prepare } from './text.ts'
 
 export type Texts = PreparedTexts<typeof english>
 
-/** Everything that is written for people, in one language. */
+/** The texts and formats of one language. */
 export interface Localization {
   readonly language: Language
-  /** For the `lang` and `dir` of a document. */
+  /** For the attributes `lang` and `dir` of a document. */
   readonly tag: string
   readonly direction: 'ltr' | 'rtl'
   readonly texts: Texts
@@ -97,15 +97,15 @@ export interface Localizations {
 
 /** @param replacements the operator's own texts, by language */
 export function createLocalizations(replacements: ReadonlyMap<Language, unknown> = new Map()): Localizations {
-  const loaded = new Map<Language, Promise<Localization>>()
+  const localizations = new Map<Language, Promise<Localization>>()
   return {
     in(language) {
-      let localization = loaded.get(language)
+      let localization = localizations.get(language)
       if (!localization) {
         localization = load(language)
-        loaded.set(language, localization)
+        localizations.set(language, localization)
         // A failure is not cached, so that the next request tries again.
-        localization.catch(() => loaded.delete(language))
+        localization.catch(() => localizations.delete(language))
       }
       return localization
     },

@@ -24,8 +24,8 @@ export function negotiate(acceptLanguage: string | undefined): Language | null {
     .filter(({ quality }) => quality > 0)
     .sort((left, right) => right.quality - left.quality)
   for (const { range } of ranges) {
-    const found = lookUp(range)
-    if (found) return found
+    const language = lookUp(range)
+    if (language) return language
   }
   return null
 }

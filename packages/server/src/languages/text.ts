@@ -100,7 +100,7 @@ export function isPlural(texts: object): texts is Plural {
   return 'other' in texts && ('one' in texts || Object.keys(texts).length === 1)
 }
 
-/** Put around a value, so that the first letter of the value decides its direction (UAX #9: FSI and PDI). */
+/** The characters around a value that let its first letter decide its direction (UAX #9: FSI and PDI). */
 const [ISOLATE, END_OF_ISOLATE] = ['\u2068', '\u2069']
 
 /**

@@ -23,11 +23,11 @@ export interface MagicLinkStore {
    * each has accepted; the next send gets this number plus one.
    */
   lockSendBuckets(buckets: readonly string[]): Promise<Map<string, number>>
-  /** Corrects the times of sends that are later than `now` to `now`. Call it only after `lockSendBuckets`. */
+  /** Sets times of sends that are later than `now`, after the clock stepped back, to `now`. Needs `lockSendBuckets`. */
   clampFutureSends(buckets: readonly string[], now: Instant): Promise<void>
-  /** Like `sendHistory`, for several buckets. `locked` is the result of `lockSendBuckets`. */
+  /** Like `sendHistory`, for several buckets. `sendCounts` is the result of `lockSendBuckets`. */
   sendHistories(
-    locked: ReadonlyMap<string, number>,
+    sendCounts: ReadonlyMap<string, number>,
     limits: ReadonlyMap<string, readonly number[]>,
   ): Promise<SendHistory[]>
   /** Records one accepted send in each bucket. Call it only after `lockSendBuckets` in the same transaction. */

@@ -84,7 +84,7 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
       const [mails, returningMails, wrong] = await Promise.all([
         refusalByRead(magicLinks, [own], now),
         refusalByRead(magicLinks, [returning], now),
-        wrongCodes.counted(mailbox, now - CODE_WINDOW),
+        wrongCodes.findCounted(mailbox, now - CODE_WINDOW),
       ])
       const codesUntil = codesRefusedUntil({ mailbox, isReturning: false, networks: [] }, wrong)
       return { mails, returningMails, codesUntil }

@@ -11,15 +11,15 @@ export { WINDOW_LENGTHS, type WindowName } from '../rate-windows.ts'
 export type SendWindow = RateWindow
 
 export interface SendLimits {
-  /** Accepted sends per address. */
+  /** Limits of accepted sends per address. */
   limits: readonly SendWindow[]
-  /** Accepted sends per client network; null if they are not limited. */
+  /** Limits of accepted sends per client network; null if there are none. */
   networkLimits: readonly SendWindow[] | null
 }
 
-/** The windows of one counter: of a mailbox, of a client network, or of a mailbox in recognised browsers. */
+/** Sends that are counted together: to a mailbox, by a client network, or to a mailbox from recognised browsers. */
 export interface SendBucket {
-  /** `address:…`, `returning:…`, `network:…` or `account:…` */
+  /** Begins with `address:`, `returning:`, `network:` or `account:`. */
   name: string
   windows: readonly SendWindow[]
   /** The setting that configures the windows, if one does. */
@@ -64,12 +64,12 @@ export async function countSend(
   const earlyRefusal = await refusalByRead(store, buckets, now)
   if (earlyRefusal) return earlyRefusal
   const names = namesOf(buckets)
-  const locked = await store.lockSendBuckets(names)
+  const sendCounts = await store.lockSendBuckets(names)
   await store.clampFutureSends(names, now)
   const limits = new Map(buckets.map(({ name, windows }) => [name, limitsOf(windows)]))
-  const lateRefusal = refusal(buckets, await store.sendHistories(locked, limits), now)
+  const lateRefusal = refusal(buckets, await store.sendHistories(sendCounts, limits), now)
   if (lateRefusal) return lateRefusal
-  // Independent statements, sent concurrently.
+  // These statements are independent of each other, so they are sent together.
   await Promise.all([store.recordSend(names, now), send()])
   return null
 }
@@ -88,8 +88,8 @@ function refusal(
   const fullWindows = buckets.flatMap(bucket => {
     const history = histories.find(({ bucket: name }) => name === bucket.name)
     return bucket.windows.flatMap(({ window, limit }) => {
-      const oldest = history?.nthLast.get(limit) ?? null
-      const wait = oldest === null ? 0 : oldest + WINDOW_LENGTHS[window] - now
+      const nthLast = history?.nthLast.get(limit) ?? null
+      const wait = nthLast === null ? 0 : nthLast + WINDOW_LENGTHS[window] - now
       return wait > 0 ? [{ wait, window, setting: bucket.setting }] : []
     })
   })

@@ -105,7 +105,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
       tx.magicLinks.countCodeTry(link.id, MAX_CODE_TRIES),
       tx.wrongCodes.insert({ ...wrong, linkId: link.id, at: now }),
     ])
-    const wrongCodes = await tx.wrongCodes.counted(wrong.mailbox, now - CODE_WINDOW)
+    const wrongCodes = await tx.wrongCodes.findCounted(wrong.mailbox, now - CODE_WINDOW)
     const isLast =
       !wrong.isReturning && wrongCodes.filter(isFromUnrecognisedBrowser).length >= WRONG_CODES_UNRECOGNISED
     return { is: 'wrong', isLast }
@@ -120,7 +120,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     const now = clock.now()
     const [link, wrongCodes] = await Promise.all([
       store.magicLinks.find(id),
-      store.wrongCodes.counted(attempt.mailbox, now - CODE_WINDOW),
+      store.wrongCodes.findCounted(attempt.mailbox, now - CODE_WINDOW),
     ])
     const refusedUntil = codesRefusedUntil(attempt, wrongCodes)
     if (refusedUntil !== null) return { wait: refusedUntil - now, window: 'day' }

@@ -51,8 +51,8 @@ export function createVerify(deps: MagicLinkDeps) {
     const listedHash = await listed.hashIfListed(proof.email)
 
     const outcome = await storage.runExclusive([`sign-in:${proof.email}`], async (): Promise<Outcome> => {
-      const refused = await refusalByRead(presentedLink.id, proof.email)
-      if (refused) return { refused }
+      const refusal = await refusalByRead(presentedLink.id, proof.email)
+      if (refusal) return { refused: refusal }
       return storage.transaction(
         tx => signIn(tx, presentedLink, proof, { account, preparedSession, caller, listedHash }),
         store => committedSignIn(store, preparedSession.id, account),
@@ -85,15 +85,15 @@ export function createVerify(deps: MagicLinkDeps) {
     { account, preparedSession, caller, listedHash }: PreparedSignIn,
   ): Promise<Outcome> {
     await lockAddress(tx, proof.email)
-    const existing = await lockAccount(tx, proof.email)
-    if (existing?.status === 'suspended') return { refused: 'account_suspended' }
-    if (!existing && !(await maySignUp(tx, proof.email))) return { refused: 'forbidden' }
+    const existingUser = await lockAccount(tx, proof.email)
+    if (existingUser?.status === 'suspended') return { refused: 'account_suspended' }
+    if (!existingUser && !(await maySignUp(tx, proof.email))) return { refused: 'forbidden' }
     const link = await tx.magicLinks.consume(presentedLink.id, clock.now())
     if (!link) return { refused: await refusalOfSpentLink(tx, presentedLink.id) }
-    // Independent statements, sent concurrently.
+    // These statements are independent of each other, so they are sent together.
     const [user, isOnboarded] = await Promise.all([
-      existing ?? createAccount(tx, account, caller),
-      existing !== null && onboardImported(tx, existing, account, caller),
+      existingUser ?? createAccount(tx, account, caller),
+      existingUser !== null && onboardImported(tx, existingUser, account, caller),
       tx.magicLinks.consumeOthers(proof.email, link.id, clock.now()),
       link.codeTries > 0 && isByRequester(proof, link) && tx.wrongCodes.forgive(link.id),
     ])
@@ -124,12 +124,12 @@ export function createVerify(deps: MagicLinkDeps) {
    */
   async function onboardImported(
     tx: Transaction,
-    existing: User,
+    existingUser: User,
     account: PreparedAccount,
     caller: Caller,
   ): Promise<boolean> {
-    if (!(await tx.users.claimOnboarding(existing.id))) return false
-    const user = { ...account.user, id: existing.id }
+    if (!(await tx.users.claimOnboarding(existingUser.id))) return false
+    const user = { ...account.user, id: existingUser.id }
     await onboarding.onboard(tx, { ...account, user }, caller, (await policies.read(tx)).trialCredit)
     return true
   }
@@ -155,9 +155,9 @@ function isByRequester(proof: MagicLinkProof, link: MagicLink): boolean {
 
 /** Locks the account, so that it cannot be suspended between the check and the session's insert. */
 async function lockAccount(tx: Transaction, email: EmailAddress): Promise<User | null> {
-  const found = await tx.users.findByEmail(email)
-  const locked = found && (await tx.users.lock(found.id))
-  return locked?.status === 'deleted' ? null : locked
+  const user = await tx.users.findByEmail(email)
+  const lockedUser = user && (await tx.users.lock(user.id))
+  return lockedUser?.status === 'deleted' ? null : lockedUser
 }
 
 /** Why a link that could not be consumed is refused. */
@@ -172,6 +172,6 @@ async function committedSignIn(
   sessionId: string,
   account: PreparedAccount,
 ): Promise<Outcome | undefined> {
-  const found = await store.sessions.findWithUser(sessionId)
-  return found ? { ...found, isNewUser: found.user.id === account.user.id } : undefined
+  const signedIn = await store.sessions.findWithUser(sessionId)
+  return signedIn ? { ...signedIn, isNewUser: signedIn.user.id === account.user.id } : undefined
 }

@@ -5,8 +5,8 @@ import type { WrongCode } from './code-limits.ts'
 export interface WrongCodeStore {
   /** Blocks code checks on all nodes until the transaction ends. */
   lock(): Promise<void>
-  /** Wrong codes after `since`: all from unrecognised browsers, and those from recognised ones for the mailbox. */
-  counted(mailbox: string, since: Instant): Promise<WrongCode[]>
+  /** The wrong codes after `since` that count: all from unrecognised browsers, the mailbox's from recognised ones. */
+  findCounted(mailbox: string, since: Instant): Promise<WrongCode[]>
   insert(wrong: WrongCode): Promise<void>
   exists(id: string): Promise<boolean>
   /** Deletes the wrong codes of a link, once the person who typed them has proved to be the recipient of its mail. */

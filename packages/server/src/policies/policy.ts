@@ -71,9 +71,9 @@ export function policiesInForce(set: SetPolicies, settings: LimitPolicy): Polici
  */
 export function applyChange(set: SetPolicies, change: PolicyChange, settings: LimitPolicy): SetPolicies {
   const givenChanges = Object.entries(change).filter(([, value]) => value !== undefined)
-  const merged = { ...set, ...Object.fromEntries(givenChanges) }
+  const mergedPolicies = { ...set, ...Object.fromEntries(givenChanges) }
   const result = Object.fromEntries(
-    Object.entries(merged).filter(([, value]) => value !== null),
+    Object.entries(mergedPolicies).filter(([, value]) => value !== null),
   ) as SetPolicies
   assertConsistent(policiesInForce(result, settings))
   return result

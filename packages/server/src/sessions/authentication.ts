@@ -42,27 +42,29 @@ export function createAuthentication(deps: AuthenticationDeps): SessionAuthentic
 
   return {
     async authenticate(accessToken, audience = deps.publicUrl) {
-      const claimed = await readAccessToken(deps, accessToken, audience)
-      const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
-      if (!found || found.user.id !== claimed?.userId) throw invalidToken()
-      const { session } = found
+      const claims = await readAccessToken(deps, accessToken, audience)
+      const signedIn = claims && (await store.sessions.findWithUser(claims.sessionId))
+      if (!signedIn || signedIn.user.id !== claims?.userId) throw invalidToken()
+      const { session } = signedIn
       if ((session.grant?.audience ?? deps.publicUrl) !== audience) throw invalidToken()
-      if (isUsable(found, 'api')) return { ...found, scopes: null }
+      if (isUsable(signedIn, 'api')) return { ...signedIn, scopes: null }
       // Read on every call, so that removing an app, or one of its scopes, takes effect at once.
-      const app = isUsable(found, 'app') ? await appOf(store.apps, session) : null
+      const app = isUsable(signedIn, 'app') ? await appOf(store.apps, session) : null
       if (!app) throw invalidToken()
       // A refreshed access token may have fewer scopes than its session.
-      const scopes = scopesOf(app, session).filter(scope => claimed.scopes.includes(scope))
-      return { ...found, scopes }
+      const scopes = scopesOf(app, session).filter(scope => claims.scopes.includes(scope))
+      return { ...signedIn, scopes }
     },
 
     async authenticateCookie(cookie) {
-      const claimed = parsePageCookie(cookie)
-      const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
-      if (!found || !claimed.provenBy(secretOf(found.session)) || !isUsable(found, 'page')) return null
+      const credential = parsePageCookie(cookie)
+      const signedIn = credential && (await store.sessions.findWithUser(credential.sessionId))
+      if (!signedIn || !credential.provenBy(secretOf(signedIn.session))) return null
+      if (!isUsable(signedIn, 'page')) return null
       const now = clock.now()
-      if (now >= found.session.lastUsedAt + TOUCH_INTERVAL) await store.sessions.touch(found.session.id, now)
-      return found
+      const { id, lastUsedAt } = signedIn.session
+      if (now >= lastUsedAt + TOUCH_INTERVAL) await store.sessions.touch(id, now)
+      return signedIn
     },
   }
 

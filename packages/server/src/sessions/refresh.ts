@@ -23,7 +23,7 @@ interface RefreshDeps {
   secretOf(session: Session): Buffer
 }
 
-/** The loser of a race for a rotation decides by the winner's row, at its second attempt. The third is a reserve. */
+/** A call that loses the race to rotate tries again with the row that the winner wrote. A third attempt is a margin. */
 const MAX_ATTEMPTS = 3
 
 /**
@@ -40,17 +40,17 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
     retryKey: string | null,
     caller: Caller,
   ): Promise<Family> {
-    const claimed = parseRefreshToken(token)
-    if (!claimed) throw invalidRefreshToken()
-    const retry = retryKey === null ? null : retryKeyHash(retryKey)
+    const credential = parseRefreshToken(token)
+    if (!credential) throw invalidRefreshToken()
+    const retryHash = retryKey === null ? null : retryKeyHash(retryKey)
 
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const family = await sessions.findWithUser(claimed.sessionId)
+      const family = await sessions.findWithUser(credential.sessionId)
       if (!family || !isHeldBy(holder, family.session)) throw invalidRefreshToken()
-      if (!claimed.provenBy(secretOf(family.session))) throw invalidRefreshToken()
+      if (!credential.provenBy(secretOf(family.session))) throw invalidRefreshToken()
       if (family.user.status !== 'active') throw invalidRefreshToken()
 
-      const state = stateOf(family.session, claimed.counter, retry, lifetimes, clock.now())
+      const state = stateOf(family.session, credential.counter, retryHash, lifetimes, clock.now())
       if (state === 'dead') throw invalidRefreshToken()
       if (state === 'retry') return family
       if (state === 'reused') {
@@ -60,19 +60,19 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
           'This refresh token was used before, so its session has ended. Sign in again.',
         )
       }
-      const rotated = await rotate(family.session, retry)
-      if (rotated) return { session: rotated, user: family.user }
+      const rotatedSession = await rotate(family.session, retryHash)
+      if (rotatedSession) return { session: rotatedSession, user: family.user }
     }
     throw unavailable(new Error('the session changed at every attempt'))
   }
 
-  function rotate(session: Session, retry: string | null): Promise<Session | null> {
+  function rotate(session: Session, retryHash: string | null): Promise<Session | null> {
     return storage.runExclusive([`session:${session.id}`], () => {
       const now = clock.now()
       return sessions.rotate(session.id, session.counter, {
         at: now,
         idleSince: now - lifetimes.refreshIdleSeconds * 1000,
-        retryKeys: [retry ?? '', ...session.retryKeys].slice(0, REMEMBERED_RETRY_KEYS),
+        retryKeys: [retryHash ?? '', ...session.retryKeys].slice(0, REMEMBERED_RETRY_KEYS),
       })
     })
   }
@@ -85,8 +85,8 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
       storage.transaction(
         async tx => {
           const now = clock.now()
-          const ended = await tx.sessions.end(session.id, 'reuse', now, { at: now, caller })
-          if (!ended || user.email === null) return true
+          const endedSession = await tx.sessions.end(session.id, 'reuse', now, { at: now, caller })
+          if (!endedSession || user.email === null) return true
           await outbox.enqueue(tx, {
             id: mailId,
             recipient: user.email,
@@ -131,8 +131,8 @@ export function invalidRefreshToken(): KeywayError {
 type TokenState = 'current' | 'retry' | 'reused' | 'dead'
 
 /**
- * Judges a genuine token by its counter. Rotating token n issues token n+1, so a token with a lower counter than the
- * session's was rotated before.
+ * Determines the state of a genuine token from its counter. Rotating token n issues token n+1, so a token with a lower
+ * counter than the session's was rotated before.
  *
  * @param retryKey the hash of the request's Idempotency-Key, or null
  */

@@ -87,10 +87,10 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
   }
 
   async function ofRefreshToken(token: string): Promise<Session | null> {
-    const claimed = parseRefreshToken(token)
-    const session = claimed && (await store.sessions.find(claimed.sessionId))
+    const credential = parseRefreshToken(token)
+    const session = credential && (await store.sessions.find(credential.sessionId))
     if (!session || session.kind === 'page') return null
-    return claimed!.provenBy(secretOf(session)) ? session : null
+    return credential!.provenBy(secretOf(session)) ? session : null
   }
 
   /** Ends one session. Idempotent: time and cause of the first end are kept. */
@@ -115,9 +115,9 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     caller: Caller | null,
   ): Promise<boolean> {
     const now = clock.now()
-    const ended = await tx.sessions.end(id, by, now, { at: now, caller })
-    if (ended?.kind === 'page') await tx.sessions.endAllOfSignIn(id, { at: now, caller })
-    return ended !== null
+    const endedSession = await tx.sessions.end(id, by, now, { at: now, caller })
+    if (endedSession?.kind === 'page') await tx.sessions.endAllOfSignIn(id, { at: now, caller })
+    return endedSession !== null
   }
 
   async function findOwned(userId: string, sessionId: string): Promise<Session> {

@@ -63,7 +63,7 @@ export interface SignedIn {
   session: Session
 }
 
-/** An authenticated access token. */
+/** What an access token authenticates. */
 export interface Authenticated extends SignedIn {
   /** The scopes that limit the token, possibly none; null if it may do everything that its user may. */
   scopes: readonly string[] | null

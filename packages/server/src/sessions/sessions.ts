@@ -91,7 +91,7 @@ export interface PreparedSession {
   secret: Buffer
   sealedSecret: string
   grant: AppGrant | null
-  /** If null, it is the time at which the session is opened. */
+  /** If null, the session gets the time at which it is opened. */
   authTime: Instant | null
   /** Lifetime in seconds, if it is shorter than the configured one. */
   lifetimeSeconds?: number
@@ -150,12 +150,12 @@ export function createSessions(deps: SessionDeps): Sessions {
     async appTokens(user, session) {
       const app = await appOf(store.apps, session)
       if (!app) throw invalidRefreshToken()
-      const access = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
+      const unsignedToken = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
       const { audience = null } = session.grant ?? {}
       const audienceApp = audience === null ? app : await store.apps.findByAudience(audience)
       if (!audienceApp) throw invalidRefreshToken()
       const { tokenAlg } = audienceApp
-      return { ...(await signAccessTokenWith(deps, tokenAlg, access)), ...refreshTokenOf(session) }
+      return { ...(await signAccessTokenWith(deps, tokenAlg, unsignedToken)), ...refreshTokenOf(session) }
     },
 
     async refresh(token, retryKey, caller) {
@@ -169,8 +169,8 @@ export function createSessions(deps: SessionDeps): Sessions {
     },
 
     async findMany(userId, ids) {
-      const found = await store.sessions.findMany(ids)
-      return new Map(found.filter(each => each.userId === userId).map(each => [each.id, each]))
+      const sessions = await store.sessions.findMany(ids)
+      return new Map(sessions.filter(each => each.userId === userId).map(each => [each.id, each]))
     },
 
     list(userId, page) {
@@ -186,8 +186,8 @@ export function createSessions(deps: SessionDeps): Sessions {
   }
 
   function tokensOf(user: User, session: Session): SessionTokens {
-    const access = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
-    return { ...signAccessToken(deps, access), ...refreshTokenOf(session) }
+    const unsignedToken = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
+    return { ...signAccessToken(deps, unsignedToken), ...refreshTokenOf(session) }
   }
 
   function refreshTokenOf(session: Session) {

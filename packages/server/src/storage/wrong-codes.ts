@@ -12,7 +12,7 @@ export function createWrongCodeStore({ db }: Statements): WrongCodeStore {
     async lock() {
       await lockSendBuckets(db, [LOCK_NAME])
     },
-    async counted(mailbox, since) {
+    async findCounted(mailbox, since) {
       const rows = await db
         .selectFrom('wrong_codes')
         .selectAll()

@@ -23,23 +23,23 @@ export interface ImportedUser {
 export function createUserImport({ clock, audit }: { clock: Clock; audit: Audit }) {
   return function importUsers(people: readonly UserToImport[], by: ActedBy): Promise<ImportedUser[]> {
     // Ids are created here, since a transaction may run again.
-    const prepared = people.map(person => ({ ...person, id: newId(clock.now()) }))
+    const usersWithIds = people.map(person => ({ ...person, id: newId(clock.now()) }))
     return audit.perform(by, async tx => {
       const createdAt = clock.now()
       const outcome: ImportedUser[] = []
-      for (const { id, email, name, externalId } of prepared) {
+      for (const { id, email, name, externalId } of usersWithIds) {
         const initialState = { role: 'user', status: 'active', deletesAt: null, locale: null } as const
         const user = { id, email, name, createdAt, ...initialState }
         const isNew = await tx.users.insertImported(user, externalId)
         outcome.push({ id: isNew ? id : ((await tx.users.findByEmail(email))?.id ?? id), isNew })
       }
-      const created = outcome.filter(({ isNew }) => isNew).length
-      if (created === 0) return withoutChanges(outcome)
+      const createdCount = outcome.filter(({ isNew }) => isNew).length
+      if (createdCount === 0) return withoutChanges(outcome)
       return auditedOutcome(outcome, {
         type: 'user.imported',
         subject: { type: 'user', id: null, user_id: null },
         before: null,
-        after: { imported: created, skipped: people.length - created },
+        after: { imported: createdCount, skipped: people.length - createdCount },
       })
     })
   }

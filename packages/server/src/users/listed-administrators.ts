@@ -52,11 +52,11 @@ export function createListedAdministrators({
 
     async apply() {
       const listedHashes = new Set(await Promise.all([...listedEmails].map(hashOf)))
-      const stored = await administrators.list()
+      const storedAdministrators = await administrators.list()
       for (const hash of listedHashes)
-        if (!stored.some(({ addressHash }) => addressHash === hash))
+        if (!storedAdministrators.some(({ addressHash }) => addressHash === hash))
           await administrators.add(hash, clock.now())
-      for (const { addressHash, userId } of stored)
+      for (const { addressHash, userId } of storedAdministrators)
         if (!listedHashes.has(addressHash)) await unlist(addressHash, userId)
     },
 

@@ -21,7 +21,7 @@ export interface PreparedAccount {
 export interface Onboarding {
   /**
    * Prepares an account for the address. Must be called whether or not an account exists, so that timing does not
-   * reveal which.
+   * reveal whether one does.
    */
   prepare(email: EmailAddress, locale: string | null, now: Instant): Promise<PreparedAccount>
   /**

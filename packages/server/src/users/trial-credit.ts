@@ -43,8 +43,8 @@ export function createTrialCredit({ storage, secrets }: { storage: Storage; secr
     },
 
     async give(tx, user, { id, addressHash, amount }, onGranted) {
-      const claimed = await tx.billing.claimTrialCredit(addressHash, user.id, user.createdAt)
-      if (!claimed || amount === 0) return onGranted(0)
+      const isClaimed = await tx.billing.claimTrialCredit(addressHash, user.id, user.createdAt)
+      if (!isClaimed || amount === 0) return onGranted(0)
       await Promise.all([
         tx.billing.post({
           id,
@@ -74,11 +74,11 @@ const PEPPER_BYTES = 32
  */
 export async function openPepper(storage: Storage, secrets: Secrets): Promise<Buffer> {
   const { instance } = storage.store
-  const sealed =
+  const sealedPepper =
     (await instance.find(PEPPER_NAME)) ??
     (await instance.findOrInsert(
       PEPPER_NAME,
       secrets.seal(PEPPER_NAME, randomBytes(PEPPER_BYTES), PEPPER_NAME),
     ))
-  return secrets.open(PEPPER_NAME, sealed, PEPPER_NAME)
+  return secrets.open(PEPPER_NAME, sealedPepper, PEPPER_NAME)
 }

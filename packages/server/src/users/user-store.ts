@@ -7,8 +7,8 @@ import type { User, UserRole, UserStatus } from './user.ts'
 /** A search for people: one condition, which has an index of its own, and filters. */
 export interface UserSearch {
   /**
-   * The text to search for; results are sorted by what it is compared with. If absent, the search lists everybody,
-   * newest first, or oldest first with `oldestFirst`.
+   * The text to search for. Results are sorted by the values that it is compared with. If absent, the search lists
+   * everybody, newest first, or oldest first with `oldestFirst`.
    */
   by?: /**
    * The beginning of an address. Three or more characters without `@` also match inside of addresses on engines with a
@@ -26,7 +26,7 @@ export interface UserSearch {
 export interface UserStore {
   find(id: string): Promise<User | null>
   findByEmail(email: EmailAddress): Promise<User | null>
-  /** The users with these ids, by one query and in no order; unknown ids are absent. At most some hundreds. */
+  /** The users with these ids, at most some hundreds, by one query and in no order; unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<User[]>
   /** Claims the onboarding of an imported account: true for one caller only. */
   claimOnboarding(id: string): Promise<boolean>
@@ -61,7 +61,7 @@ export interface UserStore {
 
 /** Changes by administrators, which only audited transactions have. endings/facts.ts defines what they record. */
 export interface AdministrativeUserChanges {
-  /** Null if there is no such user, or a deleted one. */
+  /** Null if the user does not exist or is deleted. */
   setRole(id: string, role: UserRole, at: Instant): Promise<User | null>
   /** Returns null and writes nothing unless the user is active. */
   suspend(id: string, at: Instant): Promise<User | null>

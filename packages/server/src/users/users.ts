@@ -100,13 +100,13 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
     },
 
     async renameBy(id, name, by) {
-      const renamed = await audit.perform(by, async tx => {
+      const renamedUser = await audit.perform(by, async tx => {
         const before = await tx.users.lock(id)
         const user = await tx.users.rename(id, name, clock.now())
         if (!user || before?.name === user.name) return withoutChanges(user)
         return auditedOutcome(user, { ...accountChange('user.updated', id), after: { name: 'changed' } })
       })
-      return requireUser(renamed)
+      return requireUser(renamedUser)
     },
 
     change,
@@ -241,11 +241,11 @@ export async function forgetAddress(tx: Transaction, email: EmailAddress, secret
   await tx.invitations.forgetAddress(email)
 }
 
-/** Suspends within the caller's transaction. Null, and nothing written, unless the account was active. */
+/** Suspends within the caller's transaction. Returns null and writes nothing unless the account was active. */
 export async function suspendWithin(tx: AuditedTransaction, id: string, now: Instant): Promise<User | null> {
-  const suspended = await tx.users.suspend(id, now)
-  if (suspended) await endSignIns(tx, suspended, 'suspended', now)
-  return suspended
+  const suspendedUser = await tx.users.suspend(id, now)
+  if (suspendedUser) await endSignIns(tx, suspendedUser, 'suspended', now)
+  return suspendedUser
 }
 
 /** Ends sessions and unused sign-in links. */

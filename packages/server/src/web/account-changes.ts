@@ -117,9 +117,9 @@ async function renderConfirmation(kit: PageKit, c: PageContext, token: string): 
   // script.js removes the token from the address bar, so a reload of the page has none.
   if (token === '') return c.redirect('/account', 303)
   const { addressChange } = texts
-  const found = await kit.emailChanges.inspect(user.id, token)
-  if (!found) return renderInvalid(kit, c, user)
-  const { change } = found
+  const confirmation = await kit.emailChanges.inspect(user.id, token)
+  if (!confirmation) return renderInvalid(kit, c, user)
+  const { change } = confirmation
   const lead = richText(addressChange.lead, {
     from: html`<strong>${change.oldEmail}</strong>`,
     to: html`<strong>${change.newEmail}</strong>`,

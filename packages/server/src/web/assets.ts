@@ -89,9 +89,7 @@ function accentStyle({ accent: { light, dark } }: Brand): string {
   return `:root {${rules.join('')}}`
 }
 
-/**
- * The CSP of images. An SVG that is opened directly is a document, which may run and load nothing under this policy.
- */
+/** The CSP of images: an SVG that is opened directly is a document, and must neither run scripts nor load anything. */
 const IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 export function serveAssets<E extends Env>(app: Hono<E>, assets: Assets): void {

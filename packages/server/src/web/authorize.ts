@@ -21,11 +21,11 @@ export async function authorize(kit: PageKit, c: PageContext): Promise<Response>
   const checkedRequest = await begin(new URL(c.req.url).searchParams, networkOf(kit, c))
   if (!('request' in checkedRequest)) return renderRefusal(kit, c, checkedRequest)
   const { params, pushedId } = checkedRequest
-  const pending = { id: '', at: kit.clock.now(), params, pushedId }
-  return answer(kit, c, checkedRequest, pending)
+  const pendingRequest = { id: '', at: kit.clock.now(), params, pushedId }
+  return answer(kit, c, checkedRequest, pendingRequest)
 }
 
-/** POST /oauth/authorize. Redirects to a GET: browsers send no cookies with a POST of another site (SameSite=Lax). */
+/** POST /oauth/authorize. Redirects to a GET: browsers send no cookies with a POST from another site (SameSite=Lax). */
 export function authorizeByForm(kit: PageKit, c: PageContext): Response {
   const query = kit.formOf(c.req.raw, c.env).toString()
   if (query.length > MAX_QUERY_LENGTH)
@@ -35,12 +35,12 @@ export function authorizeByForm(kit: PageKit, c: PageContext): Response {
 
 /** GET /oauth/consent: continues a request that is stored in this browser's cookie. */
 export async function continueRequest(kit: PageKit, c: PageContext): Promise<Response> {
-  const pending = kit.pendingRequests.find(c, c.req.query('request'))
-  if (!pending) return renderGone(kit, c)
+  const pendingRequest = kit.pendingRequests.find(c, c.req.query('request'))
+  if (!pendingRequest) return renderGone(kit, c)
   const { resume } = await kit.authorizations()
-  const checkedRequest = await resume(pending.params, pending.pushedId, networkOf(kit, c))
+  const checkedRequest = await resume(pendingRequest.params, pendingRequest.pushedId, networkOf(kit, c))
   return 'request' in checkedRequest
-    ? answer(kit, c, checkedRequest, pending)
+    ? answer(kit, c, checkedRequest, pendingRequest)
     : renderRefusal(kit, c, checkedRequest)
 }
 
@@ -49,41 +49,54 @@ async function answer(
   kit: PageKit,
   c: PageContext,
   checkedRequest: ValidRequest,
-  pending: PendingRequest,
+  pendingRequest: PendingRequest,
 ): Promise<Response> {
   const { request } = checkedRequest
   const signedIn = c.get('signedIn')
   const authorizations = await kit.authorizations()
-  const decision = await authorizations.decide({ ...checkedRequest, firstSentAt: pending.at }, signedIn)
+  const decision = await authorizations.decide(
+    { ...checkedRequest, firstSentAt: pendingRequest.at },
+    signedIn,
+  )
   if ('refusal' in decision) {
-    forgetRequest(kit, c, pending)
+    forgetRequest(kit, c, pendingRequest)
     return renderRefusal(kit, c, { ...request, ...decision })
   }
-  if (decision.needs === 'nothing') return answerWithCode(kit, c, checkedRequest, pending, signedIn!, null)
-  const storedRequest = pending.id === '' ? kit.pendingRequests.add(c, pending) : pending
+  if (decision.needs === 'nothing')
+    return answerWithCode(kit, c, checkedRequest, pendingRequest, signedIn!, null)
+  const storedRequest = pendingRequest.id === '' ? kit.pendingRequests.add(c, pendingRequest) : pendingRequest
   kit.cookies.rememberDestination(c, pathOfRequest(storedRequest.id))
   if (decision.needs === 'sign_in') return c.redirect(signedIn ? '/sign-in?again=1' : '/sign-in', 303)
   allowRedirectTo(c, request.redirectUri)
   const { scopes } = decision
-  return renderConsent(kit, c, { request, pending: storedRequest, scopes, signedIn: signedIn! })
+  return renderConsent(kit, c, { request, pendingRequest: storedRequest, scopes, signedIn: signedIn! })
 }
 
 /** POST /oauth/consent: the person's answer. */
 export async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   const form = kit.forms.read(c)
-  const pending = kit.pendingRequests.find(c, form.get('request') ?? undefined)
+  const pendingRequest = kit.pendingRequests.find(c, form.get('request') ?? undefined)
   const signedIn = c.get('signedIn')
-  if (!pending) return renderGone(kit, c)
+  if (!pendingRequest) return renderGone(kit, c)
   const authorizations = await kit.authorizations()
-  const checkedRequest = await authorizations.resume(pending.params, pending.pushedId, networkOf(kit, c))
+  const checkedRequest = await authorizations.resume(
+    pendingRequest.params,
+    pendingRequest.pushedId,
+    networkOf(kit, c),
+  )
   if (!('request' in checkedRequest)) return renderRefusal(kit, c, checkedRequest)
   // The answer must come from the person to whom the page was shown.
-  if (!signedIn || form.get('user') !== signedIn.user.id) return answer(kit, c, checkedRequest, pending)
-  const decision = await authorizations.decide({ ...checkedRequest, firstSentAt: pending.at }, signedIn)
-  if (!('needs' in decision) || decision.needs !== 'consent') return answer(kit, c, checkedRequest, pending)
+  if (!signedIn || form.get('user') !== signedIn.user.id)
+    return answer(kit, c, checkedRequest, pendingRequest)
+  const decision = await authorizations.decide(
+    { ...checkedRequest, firstSentAt: pendingRequest.at },
+    signedIn,
+  )
+  if (!('needs' in decision) || decision.needs !== 'consent')
+    return answer(kit, c, checkedRequest, pendingRequest)
   if (form.get('decision') === 'allow')
-    return answerWithCode(kit, c, checkedRequest, pending, signedIn, decision.scopes)
-  forgetRequest(kit, c, pending)
+    return answerWithCode(kit, c, checkedRequest, pendingRequest, signedIn, decision.scopes)
+  forgetRequest(kit, c, pendingRequest)
   const refusal = { error: 'access_denied', description: 'The person did not allow it.' }
   return c.redirect(authorizations.refuse(checkedRequest.request, refusal), 303)
 }
@@ -92,15 +105,15 @@ async function answerWithCode(
   kit: PageKit,
   c: PageContext,
   checkedRequest: ValidRequest,
-  pending: PendingRequest,
+  pendingRequest: PendingRequest,
   signedIn: SignedIn,
   consentedScopes: readonly string[] | null,
 ): Promise<Response> {
   const caller = kit.callerOf(c.req.raw, c.env)
-  const datedRequest = { ...checkedRequest, firstSentAt: pending.at }
+  const datedRequest = { ...checkedRequest, firstSentAt: pendingRequest.at }
   const { issue } = await kit.authorizations()
   const location = await issue(datedRequest, signedIn, consentedScopes, caller)
-  forgetRequest(kit, c, pending)
+  forgetRequest(kit, c, pendingRequest)
   return location === null ? renderGone(kit, c) : c.redirect(location, 303)
 }
 

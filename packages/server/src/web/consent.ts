@@ -14,12 +14,12 @@ export function renderConsent(
   c: PageContext,
   {
     request,
-    pending,
+    pendingRequest,
     scopes,
     signedIn: { user },
   }: {
     request: AuthorizationRequest
-    pending: PendingRequest
+    pendingRequest: PendingRequest
     scopes: readonly string[]
     signedIn: SignedIn
   },
@@ -35,7 +35,7 @@ ${scopes.length > 0 ? html`<p>${consent.list({ app: name })}</p><ul class="grant
 ${request.audience === null ? '' : html`<p>${richText(consent.actsAt, { audience: html`<code>${request.audience}</code>` })}</p>`}
 <form method="post" action="/oauth/consent">
 ${formToken(kit.forms.token(c))}
-<input type="hidden" name="request" value="${pending.id}">
+<input type="hidden" name="request" value="${pendingRequest.id}">
 <input type="hidden" name="user" value="${user.id}">
 <button class="full" name="decision" value="allow">${consent.allow}</button>
 <button class="full second" name="decision" value="deny">${consent.deny}</button>

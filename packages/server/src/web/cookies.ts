@@ -77,10 +77,7 @@ export function createCookies({
     theme: `${prefix}keyway_theme`,
     language: `${prefix}keyway_language`,
   }
-  /**
-   * Form secrets created while a request was answered. The cookie is only in the response, but its forms must share
-   * one.
-   */
+  /** New form secrets, by request: the cookie is only in the response, and all forms of the response must share one. */
   const newFormSecrets = new WeakMap<Context, string>()
   const attributes = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 
@@ -89,8 +86,8 @@ export function createCookies({
     setSession: (c, value, maxAge) => setCookie(c, names.session, value, { ...attributes, maxAge }),
     clearSession: c => void deleteCookie(c, names.session, { path: '/', secure }),
     formSecret(c) {
-      const existing = newFormSecrets.get(c) ?? getCookie(c, names.form)
-      if (existing && /^[\w-]{43}$/.test(existing)) return existing
+      const existingSecret = newFormSecrets.get(c) ?? getCookie(c, names.form)
+      if (existingSecret && /^[\w-]{43}$/.test(existingSecret)) return existingSecret
       const secret = randomToken(32)
       newFormSecrets.set(c, secret)
       setCookie(c, names.form, secret, attributes)
@@ -144,8 +141,8 @@ export function createCookies({
     },
     rememberDestination(c, path) {
       // The path has a MAC, so that no other site of the domain can choose where a sign-in leads.
-      const encoded = Buffer.from(path).toString('base64url')
-      const value = `${encoded}~${secrets.mac('destination', encoded)}`
+      const encodedPath = Buffer.from(path).toString('base64url')
+      const value = `${encodedPath}~${secrets.mac('destination', encodedPath)}`
       setCookie(c, names.destination, value, { ...attributes, maxAge: DESTINATION_KEPT_FOR / SECOND })
     },
   }

@@ -98,9 +98,9 @@ function withProof(
   { session }: SignedIn,
   { id, by, code }: Omit<FoundRequest, 'proof'>,
 ): FoundRequest {
-  const formatted = formatUserCode(parseUserCode(code)!)
-  const mac = kit.secrets.mac('device-approval', `${session.id} ${id} ${by} ${formatted}`)
-  return { id, by, code: formatted, proof: [id, by, formatted, mac].join('~') }
+  const formattedCode = formatUserCode(parseUserCode(code)!)
+  const mac = kit.secrets.mac('device-approval', `${session.id} ${id} ${by} ${formattedCode}`)
+  return { id, by, code: formattedCode, proof: [id, by, formattedCode, mac].join('~') }
 }
 
 function readProof(kit: PageKit, proof: string, { session }: SignedIn): FoundRequest | null {

@@ -23,7 +23,7 @@ function mailPolicy({ publicUrl, brand }: PageKit): string {
   return `default-src 'none'; style-src 'unsafe-inline';${image} sandbox allow-popups allow-popups-to-escape-sandbox; frame-ancestors 'self'`
 }
 
-/** /inbox: locally stored mail. Not found for clients on other machines. */
+/** /inbox: locally stored mail. Clients on other machines get a 404. */
 export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox): void {
   app.use('/inbox/*', async (c, next) => {
     if (!kit.isLocal(c.req.raw, c.env)) return c.notFound()

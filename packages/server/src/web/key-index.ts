@@ -52,10 +52,10 @@ async function renderKeys(
 ): Promise<Response> {
   const { user } = kit.requireSession(c)
   const view = readView(c)
-  const found = await findKeys(kit, user.id, view)
+  const foundKeys = await findKeys(kit, user.id, view)
   const { status, query, after } = view
-  const isFirst = found.rows.length === 0 && !status && !query && !after
-  const body = isFirst ? renderFirstKey(c) : await renderList(kit, user.id, view, found)
+  const hasNoKeys = foundKeys.rows.length === 0 && !status && !query && !after
+  const body = hasNoKeys ? renderFirstKey(c) : await renderList(kit, user.id, view, foundKeys)
   return kit.render(c, { title: texts.keys.title, current: '/keys', problem }, body, problem ? 400 : 200)
 }
 

@@ -106,8 +106,9 @@ export function readLimits(
   if (quota && !quota.refill) return { requests, spend, quota: { remaining: null, refill: null } }
   const amount = wholeNumber(form.get('quota'), MAX_QUOTA)
   if (amount === undefined) return { field: 'quota', message: keyForm.badNumber({ most: MAX_QUOTA }) }
-  const every = REFILL_PERIODS.find(period => period === form.get('quota_every')) ?? 'month'
-  return { requests, spend, quota: amount === null ? null : { remaining: null, refill: { amount, every } } }
+  if (amount === null) return { requests, spend, quota: null }
+  const refillPeriod = REFILL_PERIODS.find(period => period === form.get('quota_every')) ?? 'month'
+  return { requests, spend, quota: { remaining: null, refill: { amount, every: refillPeriod } } }
 }
 
 /** A number from 1 to `most`; null for an empty field, undefined for any other text. */

@@ -158,8 +158,8 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   } catch (error) {
     if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
       return c.redirect(`/keys/${id}?done=made_before`, 303)
-    const refused = refusedField(kit, error, form)
-    if (refused) return renderNew(kit, c, { typed: form, refused }, 400)
+    const fieldProblem = refusedField(kit, error, form)
+    if (fieldProblem) return renderNew(kit, c, { typed: form, refused: fieldProblem }, 400)
     return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, httpStatusOf(c, error))
   }
 }

@@ -22,12 +22,12 @@ export interface LiveView {
   now: Instant
   token: string
   /** Set after a greeting was sent to one of the connections. */
-  greeted?: { connectionId: string; greeting: GreetingResult }
+  greetedConnection?: { connectionId: string; greeting: GreetingResult }
   /**
    * Set after the key was revoked on this page: the number of its connections, and the time until all were closed,
    * which is null if they were not closed in time.
    */
-  ended?: { connections: number; afterMs: number | null }
+  revocation?: { connections: number; afterMs: number | null }
 }
 
 /** A text that changes whenever the content of the card changes. */
@@ -53,16 +53,17 @@ function connectedCard(view: LiveView): Html {
   const { agents, key, token } = view
   const hiddenCount = agents.length - SHOWN_CONNECTIONS
   const title = agents.length === 1 ? live.live : live.liveMany({ count: agents.length })
-  return html`<p class="live on" data-says="${view.greeted ? greetingText(view.greeted.greeting, true) : title}"><strong>${title}</strong></p>
+  return html`<p class="live on" data-says="${view.greetedConnection ? greetingText(view.greetedConnection.greeting, true) : title}"><strong>${title}</strong></p>
 ${agents.slice(0, SHOWN_CONNECTIONS).map(agent => connection(view, agent))}
 ${hiddenCount > 0 ? html`<p><a href="/agents">${live.more({ count: hiddenCount })}</a></p>` : ''}
-${view.greeted && !agents.some(agent => agent.connectionId === view.greeted?.connectionId) ? html`<p class="quiet">${live.gone}</p>` : ''}
+${view.greetedConnection && !agents.some(agent => agent.connectionId === view.greetedConnection?.connectionId) ? html`<p class="quiet">${live.gone}</p>` : ''}
 <details class="confirm"><summary>${live.revokeNow}</summary><form method="post" action="/keys/${key.id}/live/end" data-in-place="live-card" class="inline">${formToken(token)}<p class="quiet">${live.revokeLead}</p><button class="danger small">${live.revokeNow}</button></form></details>`
 }
 
-function connection({ key, token, greeted, now }: LiveView, agent: LiveAgent): Html {
+function connection({ key, token, greetedConnection, now }: LiveView, agent: LiveAgent): Html {
   const { live } = texts
-  const greeting = greeted?.connectionId === agent.connectionId ? greeted.greeting : undefined
+  const greeting =
+    greetedConnection?.connectionId === agent.connectionId ? greetedConnection.greeting : undefined
   const facts: [string, Html | string][] = [
     [live.host, html`<code>${agent.address}</code>`],
     [live.program, html`<bdi>${programOf(agent.client)}</bdi>`],
@@ -105,17 +106,17 @@ function shorten(text: string): string {
     : text
 }
 
-function endedCard({ key, agents, ended }: LiveView): Html {
+function endedCard({ key, agents, revocation }: LiveView): Html {
   const { live } = texts
-  const title = key.revokedAt === null ? live.ended : endedText(ended, agents.length)
+  const title = key.revokedAt === null ? live.ended : endedText(revocation, agents.length)
   // Nothing will change any more, so script.js closes the event stream.
   const finalMark = agents.length === 0 ? html` data-final` : ''
   return html`<p class="live off" data-says="${title}"${finalMark}><strong>${title}</strong></p><p class="quiet">${live.endedLead}</p><p><a href="/keys">${live.allKeys}</a></p>`
 }
 
-function endedText(ended: LiveView['ended'], remaining: number): string {
+function endedText(revocation: LiveView['revocation'], remaining: number): string {
   const { live } = texts
   if (remaining > 0) return live.closing
-  if (!ended?.connections || ended.afterMs === null) return live.revoked
-  return live.closedAfter({ count: ended.connections, ms: ended.afterMs })
+  if (!revocation?.connections || revocation.afterMs === null) return live.revoked
+  return live.closedAfter({ count: revocation.connections, ms: revocation.afterMs })
 }

@@ -30,8 +30,8 @@ export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
     const view = await viewOf(kit, c)
     const belongsToKey = view.agents.some(agent => agent.connectionId === connectionId)
     const greeting = connectionId && belongsToKey ? await kit.agents.ask(user.id, connectionId, HELLO) : null
-    const greeted = { connectionId: connectionId ?? '', greeting }
-    return renderLive(kit, c, { ...(await viewOf(kit, c)), greeted })
+    const greetedConnection = { connectionId: connectionId ?? '', greeting }
+    return renderLive(kit, c, { ...(await viewOf(kit, c)), greetedConnection })
   })
   app.post('/keys/:id/live/end', async c => {
     const { user } = kit.requireSession(c)
@@ -41,8 +41,8 @@ export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
     await kit.apiKeys.revoke(user.id, key.id, kit.callerOf(c.req.raw, c.env))
     const isClosed = await waitForConnectionsToClose(kit, key)
     const afterMs = isClosed ? Math.max(1, Math.round(kit.clock.now() - startedAt)) : null
-    const ended = { connections: agents.length, afterMs }
-    return renderLive(kit, c, { ...(await viewOf(kit, c)), ended })
+    const revocation = { connections: agents.length, afterMs }
+    return renderLive(kit, c, { ...(await viewOf(kit, c)), revocation })
   })
 }
 

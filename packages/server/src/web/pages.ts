@@ -104,12 +104,12 @@ async function answerOtherMethods(app: Hono<PageVariables>, kit: PageKit, c: Pag
     app.router.match(method, c.req.path)[0].some(([[, route]]) => route.method === method),
   )
   if (methods.length === 0) return next()
-  const allowed = methods.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  const allow = [...allowed, 'OPTIONS'].join(', ')
-  c.header('Allow', allow)
+  const allowedMethods = methods.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  const allowHeader = [...allowedMethods, 'OPTIONS'].join(', ')
+  c.header('Allow', allowHeader)
   if (c.req.method === 'OPTIONS') return c.body(null, 204)
   if (wantsHtml(c)) return renderProblem(kit, c, methodNotAllowed())
-  throw new NoPage(allow)
+  throw new NoPage(allowHeader)
 }
 
 function createKit(services: PageServices & RequestFacts, assets: Assets): PageKit {
@@ -158,7 +158,7 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
 /** Maximum length of a path that a sign-in returns to, since a cookie stores it. */
 const MAX_DESTINATION_LENGTH = 500
 
-/** The requested path, if a sign-in may return to it; null for forms, streams, downloads, and /keys as the default. */
+/** The requested path, if a sign-in may return to it; null for forms, streams, downloads and the default, /keys. */
 function requestedPagePath(c: PageContext): string | null {
   if (c.req.method !== 'GET' || !wantsHtml(c)) return null
   const { pathname, search } = new URL(c.req.url)

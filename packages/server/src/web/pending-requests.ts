@@ -56,10 +56,12 @@ export function createPendingRequests({
   }
 
   function read(c: Context): PendingRequest[] {
-    const sealed = getCookie(c, name)
-    if (!sealed) return []
+    const sealedRequests = getCookie(c, name)
+    if (!sealedRequests) return []
     try {
-      const requests = JSON.parse(secrets.open('authorization-request', sealed, SEAL_CONTEXT).toString())
+      const requests = JSON.parse(
+        secrets.open('authorization-request', sealedRequests, SEAL_CONTEXT).toString(),
+      )
       return (requests as PendingRequest[]).filter(({ at }) => clock.now() < at + RETENTION)
     } catch (error) {
       // The cookie was forged, or sealed under a secret that was removed since.
@@ -71,11 +73,11 @@ export function createPendingRequests({
   function write(c: Context, requests: PendingRequest[]): void {
     const requestsThatFit = [...requests]
     while (JSON.stringify(requestsThatFit).length > MAX_CHARACTERS) requestsThatFit.pop()
-    const sealed = secrets.seal(
+    const sealedRequests = secrets.seal(
       'authorization-request',
       Buffer.from(JSON.stringify(requestsThatFit)),
       SEAL_CONTEXT,
     )
-    setCookie(c, name, sealed, { ...attributes, maxAge: RETENTION / SECOND })
+    setCookie(c, name, sealedRequests, { ...attributes, maxAge: RETENTION / SECOND })
   }
 }

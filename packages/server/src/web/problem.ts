@@ -29,9 +29,9 @@ export function renderProblem(kit: PageKit, c: PageContext, error: Error): Respo
 
 /** The support address, and the request id that finds the error in the log. */
 function supportReference({ supportEmail, brand }: PageKit, requestId: string): Html {
-  const mail = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(requestId)}`
+  const mailUrl = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(requestId)}`
   const { support } = brand.links
-  return html`<p class="quiet">${texts.errors.tell}</p><p><code>${requestId}</code></p><p><a href="${mail}">${supportEmail}</a>${support ? html` · <a href="${support}">${texts.nav.support}</a>` : ''}</p>`
+  return html`<p class="quiet">${texts.errors.tell}</p><p><code>${requestId}</code></p><p><a href="${mailUrl}">${supportEmail}</a>${support ? html` · <a href="${support}">${texts.nav.support}</a>` : ''}</p>`
 }
 
 export function notFound(): KeywayError {

@@ -11,8 +11,8 @@ export function richText<Names extends string>(
   values: Record<Names, Html | string>,
 ): Html {
   const names = Object.keys(values) as Names[]
-  const delimited = names.map((name, index) => [name, `${DELIMITER}${index}${DELIMITER}`])
-  const parts = text(Object.fromEntries(delimited) as Record<Names, string>).split(DELIMITER)
+  const delimitedIndexes = names.map((name, index) => [name, `${DELIMITER}${index}${DELIMITER}`])
+  const parts = text(Object.fromEntries(delimitedIndexes) as Record<Names, string>).split(DELIMITER)
   // Every second part is the number of a placeholder.
   return html`${parts.map((part, index) => (index % 2 === 0 ? part : values[names[Number(part)]!]))}`
 }

@@ -59,8 +59,8 @@ async function sendLink(kit: PageKit, c: PageContext): Promise<Response> {
   const appId = form.get('app_id') ?? undefined
   const email = parseEmailAddress(typedEmail)
   if (!email) {
-    const refused = { field: 'email', message: texts.signIn.badEmail }
-    return renderSignIn(kit, c, { refused, email: typedEmail, appId }, 400)
+    const emailProblem = { field: 'email', message: texts.signIn.badEmail }
+    return renderSignIn(kit, c, { refused: emailProblem, email: typedEmail, appId }, 400)
   }
   try {
     const isReturning = kit.cookies.isReturning(c, email)
@@ -95,12 +95,10 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
 
 /** Formats seconds as `0:57` or `1:00:57`, like the countdown of script.js. */
 function countdown(seconds: number): string {
-  const padded = (count: number) => String(count).padStart(2, '0')
+  const pad = (count: number) => String(count).padStart(2, '0')
   const minutes = Math.floor(seconds / 60)
   const hours = Math.floor(minutes / 60)
-  return hours > 0
-    ? `${hours}:${padded(minutes % 60)}:${padded(seconds % 60)}`
-    : `${minutes}:${padded(seconds % 60)}`
+  return hours > 0 ? `${hours}:${pad(minutes % 60)}:${pad(seconds % 60)}` : `${minutes}:${pad(seconds % 60)}`
 }
 
 async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
@@ -120,7 +118,7 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
     if (!(error instanceof KeywayError)) throw error
     const refusal = kit.failures.refusal(caller, error)
     if (error.code === 'account_suspended') return renderSuspended(kit, c, requestedLink.email)
-    const problem = codeProblem(kit, refusal)
+    const problem = codeProblemOf(kit, refusal)
     if (!problem) throw error
     if (refusal.code !== 'rate_limited')
       return renderCheckMail(kit, c, requestedLink, { badCode: problem }, 400)
@@ -144,7 +142,7 @@ export async function startSession(
   return c.redirect(kit.cookies.takeDestination(c) ?? home, 303)
 }
 
-function codeProblem(kit: PageKit, error: KeywayError): string | null {
+function codeProblemOf(kit: PageKit, error: KeywayError): string | null {
   if (error.code === 'magic_link_invalid') return texts.checkMail.badCode
   if (error.code === 'magic_link_expired') return texts.checkMail.expired
   if (error.code === 'magic_link_used') return texts.checkMail.used
@@ -220,7 +218,7 @@ async function renderCheckMail(
   const address = html`<strong>${requestedLink.email}</strong>`
   // If a limit refused the mail, the page must not say that it is on its way.
   const isLimited = shown.problem !== undefined && shown.pauseSeconds !== undefined
-  const refused = shown.badCode ? { field: 'code', message: shown.badCode } : null
+  const codeProblem = shown.badCode ? { field: 'code', message: shown.badCode } : null
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
 <p class="lead">${isLimited ? address : richText(checkMail.lead, { email: address })}</p>
@@ -230,8 +228,8 @@ ${formToken(token)}
 <input type="hidden" name="login_id" value="${requestedLink.loginId}">
 <div class="field">
 <label for="code">${checkMail.code}</label>
-<input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required data-complete="${LOGIN_CODE_DIGITS}"${refused ? '' : raw(' autofocus')}${fieldState('code', refused, 'code-hint')}>
-${fieldProblem('code', refused)}
+<input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required data-complete="${LOGIN_CODE_DIGITS}"${codeProblem ? '' : raw(' autofocus')}${fieldState('code', codeProblem, 'code-hint')}>
+${fieldProblem('code', codeProblem)}
 <p class="hint" id="code-hint">${checkMail.codeHint}</p>
 </div>
 <button class="full ${isInboxHere ? 'second' : ''}">${checkMail.submit}</button>
@@ -246,7 +244,7 @@ ${formToken(token)}
 ${countdownLine(pauseSeconds, 'resend')}
 </section>`
   const options = { title: checkMail.title, problem: shown.problem ?? null, formAt: '/check-mail' }
-  return kit.render(c, { ...options, isRefused: refused !== null }, body, status)
+  return kit.render(c, { ...options, isRefused: codeProblem !== null }, body, status)
 }
 
 /** The time until the button is enabled; script.js counts it down and disables the button until then. */

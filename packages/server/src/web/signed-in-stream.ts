@@ -9,8 +9,8 @@ export function stateTag(state: string): string {
 
 /**
  * Server-sent events for as long as the session lives. `update` is called once a second with the tag of the state that
- * the page shows, sends what changed with its tag as the id, and returns that tag: a browser that connects again has
- * its page replaced only if something changed meanwhile.
+ * the page shows, sends what changed with its tag as the id, and returns that tag. So a browser that connects again
+ * gets an update only if something changed meanwhile.
  */
 export function streamToSignedIn(
   kit: PageKit,

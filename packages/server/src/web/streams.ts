@@ -90,8 +90,8 @@ export function createStreams({
   }
 
   function release(owner: string): void {
-    const remaining = (streamCounts.get(owner) ?? 1) - 1
-    if (remaining > 0) streamCounts.set(owner, remaining)
+    const newCount = (streamCounts.get(owner) ?? 1) - 1
+    if (newCount > 0) streamCounts.set(owner, newCount)
     else streamCounts.delete(owner)
   }
 }

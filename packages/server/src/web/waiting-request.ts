@@ -16,11 +16,11 @@ export function pathOfRequest(id: string): string {
 export async function findWaitingRequest(kit: PageKit, c: PageContext): Promise<AuthorizationRequest | null> {
   const path = kit.cookies.destination(c)
   const id = path?.startsWith(PATH_PREFIX) ? path.slice(PATH_PREFIX.length) : undefined
-  const pending = kit.pendingRequests.find(c, id)
-  if (!pending) return null
+  const pendingRequest = kit.pendingRequests.find(c, id)
+  if (!pendingRequest) return null
   const { resume } = await kit.authorizations()
   const { network } = kit.callerOf(c.req.raw, c.env)
-  const checkedRequest = await resume(pending.params, pending.pushedId, network)
+  const checkedRequest = await resume(pendingRequest.params, pendingRequest.pushedId, network)
   if (!('request' in checkedRequest)) return null
   allowRedirectTo(c, checkedRequest.request.redirectUri)
   return checkedRequest.request

@@ -165,7 +165,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     for (const typed of ['', 'BCDF', 'BCDF-GHJA', 'BCDF-GHJ1', 'B'.repeat(100)])
       assert.equal(await typeCode(services, typed), 'unknown')
-    assert.deepEqual(await services.store.wrongCodes.counted('', services.clock.now() - HOUR), [])
+    assert.deepEqual(await services.store.wrongCodes.findCounted('', services.clock.now() - HOUR), [])
   })
 
   test('a network may begin a limited number of device authorizations in a minute', async t => {

@@ -99,7 +99,7 @@ forEachEngine(engine => {
     const { services } = await openPair(engine, t)
     const countWrongCodes = async () =>
       (
-        await services.store.wrongCodes.counted(
+        await services.store.wrongCodes.findCounted(
           codeMailbox(services.secrets, ANN),
           services.clock.now() - CODE_WINDOW,
         )

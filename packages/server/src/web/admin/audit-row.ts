@@ -33,7 +33,7 @@ function auditRow(event: AuditEvent, personLink: PersonLink, keys: KeyNames): Ht
   return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span>${subjectLinks.map(each => html` <span class="about">${each}</span>`)}<p>${actorOf(event, personLink)}${network ? html` · <code>${network}</code>` : ''}</p>${reason?.text ? html`<p><q>${reason.text}</q></p>` : ''}${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${idsOf(event)}</div><p class="when">${time(at)}</p></li>`
 }
 
-/** The actor of an act, after the word `by`. */
+/** Says who performed an act, for example "by the keyway command". */
 export function actorOf({ actor }: Pick<AuditEvent, 'actor'>, personLink: PersonLink): Html | string {
   const { by } = adminTexts.audit
   return actor.type === 'user' && actor.id !== null

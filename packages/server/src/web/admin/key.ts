@@ -41,7 +41,7 @@ ${isActive && mayChange(kit, signedIn) ? changeForms(key, kit.forms.token(c)) : 
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
 }
 
-/** Who revoked the key, and why: an administrator as the audit says, or the owner or a holder as an event says. */
+/** Who revoked the key. The audit has it for an administrator, the security events for the owner or a holder. */
 async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html | string> {
   const { keys } = adminTexts
   const revocation = await lastAct(kit, id, 'api_key.revoked')
@@ -68,9 +68,9 @@ ${dangerCard([revocation], token)}`
 
 async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
   const id = parseId(c.req.param('id') ?? '')
-  const found = id && (await kit.apiKeys.findMany([id])).get(id)
-  if (!found) throw notFound()
-  return kit.apiKeys.get(found.userId, found.id)
+  const ownedKey = id && (await kit.apiKeys.findMany([id])).get(id)
+  if (!ownedKey) throw notFound()
+  return kit.apiKeys.get(ownedKey.userId, ownedKey.id)
 }
 
 /** POST /admin/keys/:id/:act */

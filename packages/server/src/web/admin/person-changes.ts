@@ -14,7 +14,7 @@ import { adminTexts, type Notice } from './texts.ts'
 
 /** Number of keys that one statement reads in order to revoke them. */
 const KEY_BATCH = 100
-/** Keys are counted up to this number, which is higher than anybody's. */
+/** Keys are counted up to this number; nobody has more. */
 const MAX_COUNTED = 1_000_000
 
 /** GET /admin/users/:id/revoke-keys: asks for confirmation, with the number of keys. */

@@ -11,7 +11,7 @@ export async function personLinks(kit: PageKit, ids: readonly (string | null)[])
   return (await peopleById(kit, ids)).link
 }
 
-/** Like `personLinks`, and tells whether a person is suspended. A deleted account has no address. */
+/** Like `personLinks`; the result also says whether a person is suspended. */
 export async function peopleById(
   kit: PageKit,
   ids: readonly (string | null)[],

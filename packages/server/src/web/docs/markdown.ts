@@ -115,13 +115,13 @@ function snippetOf({ lang, text }: Tokens.Code): Snippet {
 
 function sectionOf({ depth, text }: Tokens.Heading, usedAnchors: Set<string>): Section {
   const heading = text.replace(/[`*]/g, '')
-  const base = heading
+  const baseAnchor = heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N}\s-]/gu, '')
     .trim()
     .replaceAll(/\s/g, '-')
-  let anchor = base
-  for (let number = 1; usedAnchors.has(anchor); number++) anchor = `${base}-${number}`
+  let anchor = baseAnchor
+  for (let number = 1; usedAnchors.has(anchor); number++) anchor = `${baseAnchor}-${number}`
   usedAnchors.add(anchor)
   return { anchor, heading, depth, text: '' }
 }

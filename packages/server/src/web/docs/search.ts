@@ -151,12 +151,12 @@ function countOf(word: string, text: string): number {
 function excerpt({ text, lowerCase }: Entry, words: readonly string[]): Html {
   const matches = words.map(word => lowerCase.text.indexOf(word)).filter(at => at >= 0)
   const firstMatch = Math.min(...matches, text.length)
-  const earliest = firstMatch === text.length ? 0 : Math.max(0, firstMatch - EXCERPT_LENGTH / 3)
-  const start = earliest === 0 ? 0 : Math.min(firstMatch, text.indexOf(' ', earliest) + 1 || firstMatch)
-  const latest = start + EXCERPT_LENGTH
-  const lastSpace = latest < text.length ? text.lastIndexOf(' ', latest) : text.length
+  const minStart = firstMatch === text.length ? 0 : Math.max(0, firstMatch - EXCERPT_LENGTH / 3)
+  const start = minStart === 0 ? 0 : Math.min(firstMatch, text.indexOf(' ', minStart) + 1 || firstMatch)
+  const maxEnd = start + EXCERPT_LENGTH
+  const lastSpace = maxEnd < text.length ? text.lastIndexOf(' ', maxEnd) : text.length
   const isAfterMatch = lastSpace > (firstMatch === text.length ? start : Math.max(start, firstMatch))
-  const end = isAfterMatch ? lastSpace : latest
+  const end = isAfterMatch ? lastSpace : maxEnd
   return html`${start > 0 ? '… ' : ''}${withMarks(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
 }
 
