@@ -63,12 +63,12 @@ describe('settings', () => {
   })
 
   test('service links of Kubernetes are ignored', () => {
-    const links = {
+    const serviceLinks = {
       KEYWAY_PORT: 'tcp://10.0.0.1:8080',
       KEYWAY_PORT_8080_TCP_ADDR: '10.0.0.1',
       KEYWAY_SERVICE_HOST: '10.0.0.1',
     }
-    assert.equal(loadConfig(links).port, 8080)
+    assert.equal(loadConfig(serviceLinks).port, 8080)
   })
 
   test('variables of the SDK are ignored', () => {
@@ -90,9 +90,9 @@ describe('settings', () => {
       KEYWAY_DATABASE_URL: 'postgres://localhost/keyway',
       KEYWAY_SECRET: SECRET,
     }
-    const processes = (KEYWAY_PROCESSES: string) => loadConfig({ ...postgres, KEYWAY_PROCESSES }).processes
-    assert.equal(processes('4'), 4)
-    assert.equal(processes('auto'), availableParallelism())
+    const processesFor = (KEYWAY_PROCESSES: string) => loadConfig({ ...postgres, KEYWAY_PROCESSES }).processes
+    assert.equal(processesFor('4'), 4)
+    assert.equal(processesFor('auto'), availableParallelism())
     assert.equal(loadConfig({}).processes, 1)
     assert.equal(loadConfig({ KEYWAY_PROCESSES: 'auto' }).processes, 1, 'SQLite has one writer')
     assertMistake({ KEYWAY_PROCESSES: '2' }, /KEYWAY_PROCESSES above 1 needs PostgreSQL/)
@@ -160,13 +160,13 @@ describe('addresses of other machines', () => {
 
 describe('addresses of the service', () => {
   test('plain http needs a loopback host or KEYWAY_INSECURE_HTTP, which causes a warning', () => {
-    const plainHttp = {
+    const plainHttpSettings = {
       ...SMTP_SETTINGS,
       KEYWAY_MAIL_FROM: 'me@example.com',
       KEYWAY_PUBLIC_URL: 'http://keyway.example.com',
     }
-    assertMistake(plainHttp, /KEYWAY_PUBLIC_URL must be https/)
-    const insecureConfig = loadConfig({ ...plainHttp, KEYWAY_INSECURE_HTTP: 'true' })
+    assertMistake(plainHttpSettings, /KEYWAY_PUBLIC_URL must be https/)
+    const insecureConfig = loadConfig({ ...plainHttpSettings, KEYWAY_INSECURE_HTTP: 'true' })
     assert.match(configWarnings(insecureConfig).join(), /http/)
     for (const host of ['localhost', '127.0.0.1', '127.8.8.8', '[::1]', 'keyway.localhost'])
       assert.deepEqual(mistakesOf({ KEYWAY_PUBLIC_URL: `http://${host}:8080` }), [])
@@ -208,8 +208,8 @@ describe('addresses of the service', () => {
       { ...insecureSettings, KEYWAY_VERIFY_URL: 'http://app.example.com/verify' },
       /KEYWAY_VERIFY_URL must be https/,
     )
-    const ownPage = 'http://keyway.internal/verify?theme=dark'
-    assert.equal(loadConfig({ ...insecureSettings, KEYWAY_VERIFY_URL: ownPage }).verifyUrl, ownPage)
+    const ownVerifyUrl = 'http://keyway.internal/verify?theme=dark'
+    assert.equal(loadConfig({ ...insecureSettings, KEYWAY_VERIFY_URL: ownVerifyUrl }).verifyUrl, ownVerifyUrl)
     assert.equal(loadConfig(insecureSettings).verifyUrl, 'http://keyway.internal/verify')
   })
 
@@ -333,8 +333,8 @@ describe('database and secret', () => {
     const config = loadConfig({ ...postgres, KEYWAY_SECRET: SECRET })
     assert.deepEqual(config.events, { kind: 'postgres', url: postgres.KEYWAY_DATABASE_URL })
     assert.equal(config.journalDir, null)
-    const events = { KEYWAY_EVENTS_URL: 'redis://events.example.com' }
-    assert.equal(loadConfig({ ...postgres, ...events, KEYWAY_SECRET: SECRET }).events.kind, 'redis')
+    const eventsSettings = { KEYWAY_EVENTS_URL: 'redis://events.example.com' }
+    assert.equal(loadConfig({ ...postgres, ...eventsSettings, KEYWAY_SECRET: SECRET }).events.kind, 'redis')
   })
 
   test('a secret must be base64 of at least 32 bytes; several are comma separated', () => {

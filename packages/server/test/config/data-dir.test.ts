@@ -102,8 +102,8 @@ test('a database file or journal that cannot be created is reported in one sente
   skip: process.platform !== 'linux',
 }, t => {
   const folder = temporaryFolder(t)
-  const database = { KEYWAY_DATA_DIR: folder, KEYWAY_DATABASE_URL: 'sqlite:/proc/x/k.db' }
-  assertRefused(database, /^\/proc\/x\/k\.db cannot be used: .*ENOENT/)
+  const databaseSettings = { KEYWAY_DATA_DIR: folder, KEYWAY_DATABASE_URL: 'sqlite:/proc/x/k.db' }
+  assertRefused(databaseSettings, /^\/proc\/x\/k\.db cannot be used: .*ENOENT/)
   assertRefused({ KEYWAY_DATA_DIR: folder, KEYWAY_JOURNAL_DIR: '/proc/x' }, /^KEYWAY_JOURNAL_DIR .*ENOENT/)
 })
 

@@ -48,8 +48,8 @@ forEachEngine(engine => {
       const statuses = (['active', 'revoked', null, 'expired'] as const).slice(0, many === 'expiring' ? 3 : 4)
       for (const status of statuses) {
         const firstPage = await page(status, null)
-        const isMany = status === null || status === (many === 'expiring' ? 'active' : many)
-        assert.equal(firstPage.rows.length, isMany ? 50 : status === 'active' ? 10 : 5)
+        const hasManyKeys = status === null || status === (many === 'expiring' ? 'active' : many)
+        assert.equal(firstPage.rows.length, hasManyKeys ? 50 : status === 'active' ? 10 : 5)
         const lastPage = await page(status, { at: NOW - 2 * DAY + 1, id: 'z' })
         assert.equal(
           lastPage.rows.length,

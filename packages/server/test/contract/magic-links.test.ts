@@ -64,9 +64,9 @@ forEachEngine(engine => {
     )
     assert.equal(winners(outcomes).length, 3)
     const [history] = await testStorage.storage.transaction(async tx => {
-      const locked = await tx.magicLinks.lockSendBuckets(['a'])
-      assert.deepEqual([...locked], [['a', 3]])
-      return tx.magicLinks.sendHistories(locked, new Map([['a', [1, 3, 4]]]))
+      const lockedBuckets = await tx.magicLinks.lockSendBuckets(['a'])
+      assert.deepEqual([...lockedBuckets], [['a', 3]])
+      return tx.magicLinks.sendHistories(lockedBuckets, new Map([['a', [1, 3, 4]]]))
     })
     assert.deepEqual(
       [...history!.nthLast],
@@ -80,20 +80,20 @@ forEachEngine(engine => {
 
   test('a send with a timestamp in the future counts from now, for the length of its window', async t => {
     const { storage } = await openTestStorage(engine, t)
-    const lastAt = (now: number) =>
+    const lastSendAt = (now: number) =>
       storage.transaction(async tx => {
-        const locked = await tx.magicLinks.lockSendBuckets(['a'])
+        const lockedBuckets = await tx.magicLinks.lockSendBuckets(['a'])
         await tx.magicLinks.clampFutureSends(['a'], now)
-        const [history] = await tx.magicLinks.sendHistories(locked, new Map([['a', [1]]]))
+        const [history] = await tx.magicLinks.sendHistories(lockedBuckets, new Map([['a', [1]]]))
         return history!.nthLast.get(1)
       })
-    assert.equal(await lastAt(NOW), null)
+    assert.equal(await lastSendAt(NOW), null)
     await storage.transaction(async tx => {
       await tx.magicLinks.lockSendBuckets(['a'])
       await tx.magicLinks.recordSend(['a'], NOW + HOUR)
     })
-    assert.equal(await lastAt(NOW), NOW)
-    assert.equal(await lastAt(NOW + MINUTE), NOW)
+    assert.equal(await lastSendAt(NOW), NOW)
+    assert.equal(await lastSendAt(NOW + MINUTE), NOW)
   })
 
   test('a cleared or pruned bucket starts from zero', async t => {
@@ -108,9 +108,9 @@ forEachEngine(engine => {
 })
 
 async function sendWithin(store: Store, buckets: string[], limit: number): Promise<boolean> {
-  const locked = await store.magicLinks.lockSendBuckets(buckets)
+  const lockedBuckets = await store.magicLinks.lockSendBuckets(buckets)
   const histories = await store.magicLinks.sendHistories(
-    locked,
+    lockedBuckets,
     new Map(buckets.map(name => [name, [limit]])),
   )
   if (histories.some(history => history.nthLast.get(limit) !== null)) return false

@@ -17,9 +17,9 @@ async function consume(quotas: Quotas, quota: Quota, count = 1): Promise<string>
 }
 
 async function consumeAll(quotas: Quotas, quota: Quota): Promise<number> {
-  let consumed = 0
-  while ((await consume(quotas, quota)) === 'consumed') consumed++
-  return consumed
+  let consumedCount = 0
+  while ((await consume(quotas, quota)) === 'consumed') consumedCount++
+  return consumedCount
 }
 
 forEachEngine(engine => {
@@ -132,24 +132,24 @@ test('random operations of several nodes never consume more than granted and ref
         const quota = { id: newId(clock.now()), granted, refill }
         await storage.store.quotas.insert(quota, 'a key', clock.now())
         /** The number of calls consumed since the last refill, and its maximum. */
-        let consumed = 0
+        let consumedCount = 0
         let maximum = granted
         let hour = Math.floor(clock.now() / HOUR)
         for (const { do: action, node, count } of steps) {
           if (action === 'wait') clock.advance(count % 5 === 0 ? HOUR : count * SECOND)
           if (amount !== null && Math.floor(clock.now() / HOUR) > hour) {
             hour = Math.floor(clock.now() / HOUR)
-            consumed = 0
+            consumedCount = 0
             maximum = amount
           }
           if (action === 'take')
-            consumed += (await consume(nodes[node]!, quota, count)) === 'consumed' ? count : 0
+            consumedCount += (await consume(nodes[node]!, quota, count)) === 'consumed' ? count : 0
           else if (action === 'undo' && (await consume(nodes[node]!, quota, count)) === 'consumed')
             nodes[node]!.undo([quota], count)
           else if (action === 'crash') nodes[node] = startNode()
           else if (action === 'stop') await nodes[node]!.giveBackAll()
           else if (action === 'sweep') await nodes[node]!.sweep()
-          assert.ok(consumed <= maximum, `${consumed} of ${maximum}`)
+          assert.ok(consumedCount <= maximum, `${consumedCount} of ${maximum}`)
         }
       },
     ),

@@ -106,12 +106,15 @@ forEachEngine(engine => {
         const stepMs = 20
         const length = per === 'second' ? 15 * SECOND : MINUTE
         const perStep = (3 * limit * stepMs) / WINDOW_MS[per]
-        let due = 0
+        let dueCount = 0
         let passed = 0
-        let sent = 0
+        let sentCount = 0
         for (let at = 0; at < length; at += stepMs) {
-          for (due += perStep; due >= 1; due--)
-            if ((await attempt(nodes[sent++ % count]!, windows, 1, `${limit} per ${per}`)) === 'let through')
+          for (dueCount += perStep; dueCount >= 1; dueCount--)
+            if (
+              (await attempt(nodes[sentCount++ % count]!, windows, 1, `${limit} per ${per}`)) ===
+              'let through'
+            )
               passed++
           clock.advance(stepMs)
           if (at % SWEEP_INTERVAL === 0) for (const node of nodes) await node.sweep()
@@ -253,15 +256,15 @@ test('a request is counted only if all subjects and windows have room', async t 
     { subject, windows: [{ limit: 5, per: 'minute' as const }] },
     { subject: 'person:p', windows: [{ limit: 7, per: 'minute' as const }] },
   ]
-  const passes = async (subject: string) =>
+  const passCount = async (subject: string) =>
     Promise.resolve(limiter.take(subjectsOf(subject), 1)).then(
       () => 1,
       () => 0,
     )
   let passed = 0
-  for (let number = 0; number < 20; number++) passed += await Promise.resolve().then(() => passes('one'))
+  for (let number = 0; number < 20; number++) passed += await Promise.resolve().then(() => passCount('one'))
   assert.equal(passed, 5)
-  for (let number = 0; number < 20; number++) passed += await Promise.resolve().then(() => passes('two'))
+  for (let number = 0; number < 20; number++) passed += await Promise.resolve().then(() => passCount('two'))
   assert.equal(passed, 7)
   const [window] = await limiter.peek(subjectsOf('two'))
   assert.deepEqual(window, { name: 'minute', limit: 5, windowSeconds: 60, remaining: 3, resetSeconds: 60 })
@@ -347,10 +350,10 @@ test('random operations on three nodes never exceed the limit of any window', as
         const start = (index: number) =>
           createRequestLimits({ clock, store: stores[index]!.store, whenCutOff: 'closed' })
         const nodes = [0, 1, 2].map(start)
-        const passed: { at: Instant; count: number }[] = []
+        const passedRequests: { at: Instant; count: number }[] = []
         const attemptOn = async (index: number, count: number) => {
           if ((await attempt(nodes[index]!, windows, count, subject)) === 'let through')
-            passed.push({ at: clock.now(), count })
+            passedRequests.push({ at: clock.now(), count })
         }
         for (const each of steps) {
           if (each.do === 'take') await attemptOn(each.node, each.count)
@@ -367,8 +370,10 @@ test('random operations on three nodes never exceed the limit of any window', as
           } else stores[each.node]!.isCut = each.do === 'cut'
         }
         for (const { limit, per } of windows) {
-          for (const { at } of passed) {
-            const requestsInWindow = passed.filter(each => each.at <= at && each.at > at - WINDOW_MS[per])
+          for (const { at } of passedRequests) {
+            const requestsInWindow = passedRequests.filter(
+              each => each.at <= at && each.at > at - WINDOW_MS[per],
+            )
             const sum = requestsInWindow.reduce((total, { count }) => total + count, 0)
             assert.ok(sum <= limit, `${sum} within a ${per} of ${limit}`)
           }

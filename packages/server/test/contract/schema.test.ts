@@ -22,10 +22,10 @@ describe('the schema', () => {
   test('is the same in both engines, including nullability and keys', {
     skip: postgresMissing(),
   }, async t => {
-    const sqlite = await readSchema('sqlite', t)
-    const postgres = await readSchema('postgres', t)
-    assert.ok(sqlite.length > 150)
-    assert.deepEqual(sqlite, postgres)
+    const sqliteSchema = await readSchema('sqlite', t)
+    const postgresSchema = await readSchema('postgres', t)
+    assert.ok(sqliteSchema.length > 150)
+    assert.deepEqual(sqliteSchema, postgresSchema)
   })
 })
 

@@ -58,8 +58,8 @@ describe('sqlite', () => {
     assert.ok(refusedWrites.length > 0)
     for (const outcome of refusedWrites) assert.equal(outcome.reason.code, 'unavailable')
     for (const [number, outcome] of outcomes.entries()) {
-      const stored = await storage.store.instance.find(`name ${number}`)
-      assert.equal(stored !== null, outcome.status === 'fulfilled', `name ${number}`)
+      const storedValue = await storage.store.instance.find(`name ${number}`)
+      assert.equal(storedValue !== null, outcome.status === 'fulfilled', `name ${number}`)
     }
     await setMaxPages(1_000_000)
     await write(1)
@@ -67,8 +67,8 @@ describe('sqlite', () => {
 
   test('a failed commit publishes no event of any transaction in its group', async t => {
     const { storage } = await openTestStorage('sqlite', t)
-    const received: string[] = []
-    storage.events.subscribe(event => event.type === 'user.changed' && received.push(event.userId))
+    const receivedUserIds: string[] = []
+    storage.events.subscribe(event => event.type === 'user.changed' && receivedUserIds.push(event.userId))
     const write = (name: string, breaks: boolean) =>
       storage.engine.transaction(async tx => {
         await tx.execute(`insert into instance values ('${name}', 'x')`, [])
@@ -86,7 +86,7 @@ describe('sqlite', () => {
     )
     assert.equal(await storage.store.instance.find('neighbour'), null)
     await write('next', false)
-    assert.deepEqual(received, ['next'])
+    assert.deepEqual(receivedUserIds, ['next'])
   })
 
   test('a second process can write while the first one runs', async t => {

@@ -8,7 +8,7 @@ import { aUser, audited, NOW } from './fixtures.ts'
 forEachEngine(engine => {
   test('a transaction that throws writes no row and publishes no event', async t => {
     const { storage } = await openTestStorage(engine, t)
-    const received = recordEvents(storage)
+    const recorder = recordEvents(storage)
     const user = aUser()
     const failingTransaction = storage.transaction(async tx => {
       await tx.users.insert(user)
@@ -18,15 +18,15 @@ forEachEngine(engine => {
     await assert.rejects(failingTransaction, /no/)
     assert.equal(await storage.store.users.find(user.id), null)
     await storage.transaction(async tx => tx.publish({ type: 'mail.queued' }))
-    await received.until(1)
-    assert.deepEqual(received.events, [{ type: 'mail.queued' }])
+    await recorder.until(1)
+    assert.deepEqual(recorder.events, [{ type: 'mail.queued' }])
   })
 
   test('the rows of a transaction are visible to receivers of its events, which arrive once and in order', async t => {
     const { storage } = await openTestStorage(engine, t)
     const users = [aUser(), aUser()]
     const readUsers: Promise<unknown>[] = []
-    const received = recordEvents(storage, event => {
+    const recorder = recordEvents(storage, event => {
       if (event.type === 'user.changed') readUsers.push(storage.store.users.find(event.userId))
     })
     await storage.transaction(async tx => {
@@ -36,9 +36,9 @@ forEachEngine(engine => {
       }
     })
     await storage.events.publish({ type: 'mail.queued' })
-    await received.until(3)
+    await recorder.until(3)
     assert.deepEqual(
-      received.events.map(event => event.type),
+      recorder.events.map(event => event.type),
       ['user.changed', 'user.changed', 'mail.queued'],
     )
     assert.deepEqual(await Promise.all(readUsers), users)
@@ -81,9 +81,9 @@ forEachEngine(engine => {
     storage.events.subscribe(() => {
       throw new Error('no')
     })
-    const received = recordEvents(storage)
+    const recorder = recordEvents(storage)
     await storage.events.publish({ type: 'mail.queued' })
-    await received.until(1)
+    await recorder.until(1)
   })
 
   test('a closed storage answers unavailable', async t => {

@@ -94,11 +94,11 @@ forEachEngine(engine => {
   test('outdated buckets are deleted in batches, hours and days by their own age', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { usage } = storage.store
-    const refused = { api_key_expired: 1 }
+    const refusedCounts = { api_key_expired: 1 }
     const midnight = NOW - (NOW % DAY)
     await storage.transaction(async tx => {
       for (let n = 0; n < 5; n++)
-        await tx.usage.add(rows(newId(NOW), newId(NOW), midnight - n * DAY, { refused }))
+        await tx.usage.add(rows(newId(NOW), newId(NOW), midnight - n * DAY, { refused: refusedCounts }))
     })
     const outdatedBefore = { hour: midnight - DAY, day: midnight - 2 * DAY }
     // Each of the two tables has 3 × 2 outdated rows of hours and 2 × 2 of days; a batch has at most three of each.
@@ -132,7 +132,8 @@ forEachEngine(engine => {
       assert.ok(removedRows <= 10)
       removedCount += removedRows
     }
-    // In each of the two tables, the erased person had three hours and one day, and the keys three hours and days each.
+    // Rows in each of the two tables: three hours and one day of the erased person, and an hour and a day of each of the
+    // person's three keys.
     assert.equal(removedCount, 2 * (3 + 1 + 3 + 3))
     assert.deepEqual(
       [await hoursOf(erasedUser!.id), await hoursOf(recentlyErasedUser!.id), await hoursOf(liveUser!.id)],

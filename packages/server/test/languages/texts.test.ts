@@ -30,7 +30,7 @@ test('texts of a language compile only with every text, placeholder and plural f
     typeof example,
     'de'
   > as typeof german
-  const germanWithMore = { ...german, more: '' } as const
+  const germanWithExtraText = { ...german, more: '' } as const
   // @ts-expect-error a placeholder is missing
   const withoutPlaceholder = { ...german, named: 'Um {time} anmelden' } satisfies Translation<
     typeof example,
@@ -51,7 +51,7 @@ test('texts of a language compile only with every text, placeholder and plural f
   assert.ok([
     withoutText,
     withUnknownText,
-    germanWithMore,
+    germanWithExtraText,
     withoutPlaceholder,
     withoutPluralForm,
     polish,
@@ -73,26 +73,32 @@ for (const language of languages) {
     compare(english, await LANGUAGES[language].load(), '')
     assert.deepEqual(mismatches, [])
 
-    function compare(englishTexts: unknown, theirs: unknown, path: string): void {
-      if (typeof englishTexts === 'string') compareTexts(englishTexts, theirs as string, path)
-      else if (isPlural(englishTexts as object)) compareForms(englishTexts as Plural, theirs as Plural, path)
-      else if (keysOf(englishTexts) !== keysOf(theirs)) mismatches.push(`${path}: keys`)
+    function compare(englishTexts: unknown, translatedTexts: unknown, path: string): void {
+      if (typeof englishTexts === 'string') compareTexts(englishTexts, translatedTexts as string, path)
+      else if (isPlural(englishTexts as object))
+        compareForms(englishTexts as Plural, translatedTexts as Plural, path)
+      else if (keysOf(englishTexts) !== keysOf(translatedTexts)) mismatches.push(`${path}: keys`)
       else
         for (const [key, value] of Object.entries(englishTexts as object))
-          compare(value, (theirs as Record<string, unknown>)[key], `${path}.${key}`)
+          compare(value, (translatedTexts as Record<string, unknown>)[key], `${path}.${key}`)
     }
 
-    function compareForms(ours: Plural, theirs: Plural, path: string): void {
-      if (keysOf(theirs) !== forms.join()) mismatches.push(`${path}: forms`)
-      for (const [form, text] of Object.entries(theirs))
-        compareTexts(ours.other, text, `${path}.${form}`, form)
+    function compareForms(englishForms: Plural, translatedForms: Plural, path: string): void {
+      if (keysOf(translatedForms) !== forms.join()) mismatches.push(`${path}: forms`)
+      for (const [form, text] of Object.entries(translatedForms))
+        compareTexts(englishForms.other, text, `${path}.${form}`, form)
     }
 
-    function compareTexts(ours: string, theirs: string, path: string, form?: string): void {
-      const [wanted, found] = [placeholdersOf(ours), placeholdersOf(theirs)]
-      if (form && form !== 'other' && !found.has('count')) wanted.delete('count')
-      if (wanted.symmetricDifference(found).size > 0) mismatches.push(`${path}: placeholders`)
-      if (theirs.trim() !== theirs || theirs === '') mismatches.push(`${path}: empty or with space around it`)
+    function compareTexts(englishText: string, translatedText: string, path: string, form?: string): void {
+      const [englishPlaceholders, placeholders] = [
+        placeholdersOf(englishText),
+        placeholdersOf(translatedText),
+      ]
+      if (form && form !== 'other' && !placeholders.has('count')) englishPlaceholders.delete('count')
+      if (englishPlaceholders.symmetricDifference(placeholders).size > 0)
+        mismatches.push(`${path}: placeholders`)
+      if (translatedText.trim() !== translatedText || translatedText === '')
+        mismatches.push(`${path}: empty or with space around it`)
     }
   })
 

@@ -7,7 +7,7 @@ import { type Mail, MailRejected } from '../../src/outbox/outbox.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 
 const from = { name: 'Keyway "Q"', address: 'no-reply@sender.test' }
-const neverAborts = new AbortController().signal
+const neverAbortedSignal = new AbortController().signal
 const mail: Mail = {
   messageId: '0190a5b8-7c3e-7abc-8def-0123456789ab',
   to: parseEmailAddress('ada@example.com')!,
@@ -47,14 +47,18 @@ async function startProvider(
     server.closeAllConnections()
     server.close()
   })
-  const hanging = new Promise<void>(resolve => server.once('hanging', resolve))
-  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls, hanging }
+  const hangingRequest = new Promise<void>(resolve => server.once('hanging', resolve))
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls,
+    hanging: hangingRequest,
+  }
 }
 
 describe('mail by Resend', () => {
   test('is one request with the message’s id as idempotency key', async t => {
     const { baseUrl, calls } = await startProvider(t, () => ({ status: 200, body: '{"id":"x"}' }))
-    await createResendMailer('re_key', { from, baseUrl }).deliver(mail, neverAborts)
+    await createResendMailer('re_key', { from, baseUrl }).deliver(mail, neverAbortedSignal)
     assert.equal(calls.length, 1)
     const { method, url, headers, body } = calls[0]!
     assert.deepEqual([method, url], ['POST', '/emails'])
@@ -78,7 +82,7 @@ describe('mail by Postmark', () => {
   test('is one request without tracking and with the Message-ID of the outbox', async t => {
     const { baseUrl, calls } = await startProvider(t, () => ({ status: 200, body: '{"ErrorCode":0}' }))
     const mailer = createPostmarkMailer('token', { from, baseUrl })
-    await mailer.deliver(mail, neverAborts)
+    await mailer.deliver(mail, neverAbortedSignal)
     await mailer.check()
     const { url, headers, body } = calls[0]!
     assert.equal(url, '/email')
@@ -104,9 +108,10 @@ for (const [name, create] of [
       let status = 0
       const { baseUrl } = await startProvider(t, () => ({ status, body: '{"message":"no"}' }))
       const mailer = create('secret-key', { from, baseUrl })
-      for (status of [400, 406, 422]) await assert.rejects(mailer.deliver(mail, neverAborts), MailRejected)
+      for (status of [400, 406, 422])
+        await assert.rejects(mailer.deliver(mail, neverAbortedSignal), MailRejected)
       for (status of [401, 403, 408, 409, 429, 500, 502, 503]) {
-        await assert.rejects(mailer.deliver(mail, neverAborts), error => {
+        await assert.rejects(mailer.deliver(mail, neverAbortedSignal), error => {
           assert.ok(error instanceof Error && !(error instanceof MailRejected))
           assert.doesNotMatch(error.message, /secret-key/)
           return true
@@ -121,7 +126,7 @@ for (const [name, create] of [
         status: 307,
         headers: { location: redirectTarget.baseUrl },
       }))
-      await assert.rejects(create('key', { from, baseUrl }).deliver(mail, neverAborts))
+      await assert.rejects(create('key', { from, baseUrl }).deliver(mail, neverAbortedSignal))
       assert.equal(redirectTarget.calls.length, 0)
     })
 
@@ -136,7 +141,7 @@ for (const [name, create] of [
 
     test('only the beginning of a huge response is kept in memory', async t => {
       const { baseUrl } = await startProvider(t, () => ({ status: 500, body: 'x'.repeat(5_000_000) }))
-      await assert.rejects(create('key', { from, baseUrl }).deliver(mail, neverAborts), error => {
+      await assert.rejects(create('key', { from, baseUrl }).deliver(mail, neverAbortedSignal), error => {
         assert.ok((error as Error).message.length < 3000)
         return true
       })

@@ -6,7 +6,7 @@ import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { startRawServer, startSmtpServer } from '../support/smtp.ts'
 
 const from = { name: 'Keyway', address: 'no-reply@sender.test' }
-const neverAborts = new AbortController().signal
+const neverAbortedSignal = new AbortController().signal
 
 const NO_TLS = { kind: 'smtp', host: '127.0.0.1', secure: false, requireTls: false } as const
 const NO_CREDENTIALS = { user: null, password: null }
@@ -35,7 +35,7 @@ describe('mail by SMTP', () => {
   test('a mail has one recipient, the same in header and envelope', async t => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
-    await mailer.deliver(mailTo('ada@example.com'), neverAborts)
+    await mailer.deliver(mailTo('ada@example.com'), neverAbortedSignal)
     const [mail] = server.mails
     assert.deepEqual(server.recipients, ['ada@example.com'])
     assert.deepEqual(mail!.headers.get('to'), ['ada@example.com'])
@@ -53,7 +53,7 @@ describe('mail by SMTP', () => {
     const server = await startSmtpServer(t, { startTls: false })
     const mailer = open(t, { port: server.port })
     for (const address of ["o'brien+tag@example.com", 'a{b}|c@example.com', 'u=x@xn--mller-kva.test']) {
-      await mailer.deliver(mailTo(address), neverAborts)
+      await mailer.deliver(mailTo(address), neverAbortedSignal)
       assert.ok(server.wire.includes(`RCPT TO:<${address}>\r\n`), server.wire)
       assert.deepEqual(server.mails.at(-1)!.headers.get('to'), [address])
     }
@@ -64,7 +64,7 @@ describe('mail by SMTP', () => {
     const mailer = open(t, { port: server.port })
     await mailer.deliver(
       mailTo('ada@example.com', { subject: 'Hi\r\nBcc: eve@evil.test\r\n\r\nbody' }),
-      neverAborts,
+      neverAbortedSignal,
     )
     assert.deepEqual(server.recipients, ['ada@example.com'])
     assert.equal(server.mails[0]!.headers.has('bcc'), false)
@@ -75,7 +75,7 @@ describe('mail by SMTP', () => {
     const mailer = open(t, { port: server.port })
     for (const address of ['a@x.test, b@y.test', 'a@x.test\r\nRCPT TO:<b@y.test>', 'a@x.test>\r\nDATA']) {
       const mail = mailTo('ada@example.com', { to: address as Mail['to'] })
-      await assert.rejects(mailer.deliver(mail, neverAborts), MailRejected)
+      await assert.rejects(mailer.deliver(mail, neverAbortedSignal), MailRejected)
     }
     assert.deepEqual(server.recipients, [])
   })
@@ -84,10 +84,10 @@ describe('mail by SMTP', () => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     server.behave(() => 550)
-    await assert.rejects(mailer.deliver(mailTo('gone@example.com'), neverAborts), MailRejected)
+    await assert.rejects(mailer.deliver(mailTo('gone@example.com'), neverAbortedSignal), MailRejected)
     for (const status of [421, 450, 451, 452]) {
       server.behave(() => status)
-      await assert.rejects(mailer.deliver(mailTo('later@example.com'), neverAborts), error => {
+      await assert.rejects(mailer.deliver(mailTo('later@example.com'), neverAbortedSignal), error => {
         assert.equal(error instanceof MailRejected, false)
         return true
       })
@@ -98,7 +98,7 @@ describe('mail by SMTP', () => {
     const server = await startSmtpServer(t, { auth: { user: 'keyway', password: 'right' } })
     const mailer = open(t, { port: server.port, user: 'keyway', password: 'wrong' })
     await assert.rejects(
-      mailer.deliver(mailTo('a@example.com'), neverAborts),
+      mailer.deliver(mailTo('a@example.com'), neverAbortedSignal),
       error => !(error instanceof MailRejected),
     )
     await assert.rejects(mailer.check())
@@ -109,7 +109,7 @@ describe('mail by SMTP', () => {
     const settings = { port: server.port, host: 'localhost', requireTls: true }
     const mailer = open(t, { ...settings, user: 'keyway', password: 'right' }, server.certificate)
     await mailer.check()
-    await mailer.deliver(mailTo('a@example.com'), neverAborts)
+    await mailer.deliver(mailTo('a@example.com'), neverAbortedSignal)
     assert.equal(server.mails[0]!.encrypted, true)
     assert.equal(server.mails[0]!.user, 'keyway')
   })
@@ -126,7 +126,7 @@ describe('mail by SMTP', () => {
       const settings = { host: 'localhost', requireTls: true, user: 'keyway', password: 'secret' }
       const mailer = open(t, { port: server.port, ...settings }, ca)
       await assert.rejects(
-        mailer.deliver(mailTo('a@example.com'), neverAborts),
+        mailer.deliver(mailTo('a@example.com'), neverAbortedSignal),
         error => !(error instanceof MailRejected),
       )
       assert.deepEqual(server.recipients, [])
@@ -143,7 +143,7 @@ describe('mail by SMTP', () => {
       })
     })
     const mailer = open(t, { port, requireTls: true, user: 'keyway', password: 'secret' })
-    await assert.rejects(mailer.deliver(mailTo('a@example.com'), neverAborts))
+    await assert.rejects(mailer.deliver(mailTo('a@example.com'), neverAbortedSignal))
     assert.doesNotMatch(receivedText, /AUTH/)
     assert.doesNotMatch(receivedText, new RegExp(Buffer.from('\0keyway\0secret').toString('base64')))
   })
@@ -158,7 +158,7 @@ describe('mail by SMTP', () => {
       writeEndlessly()
     })
     await assert.rejects(
-      open(t, { port }).deliver(mailTo('a@example.com'), neverAborts),
+      open(t, { port }).deliver(mailTo('a@example.com'), neverAbortedSignal),
       error => !(error instanceof MailRejected),
     )
   })
@@ -167,7 +167,7 @@ describe('mail by SMTP', () => {
     const garbagePort = await startRawServer(t, socket => socket.end('\x00\xff\r\nHTTP/1.1 200 OK\r\n\r\n'))
     const resetPort = await startRawServer(t, socket => socket.resetAndDestroy())
     for (const port of [garbagePort, resetPort]) {
-      await assert.rejects(open(t, { port }).deliver(mailTo('a@example.com'), neverAborts))
+      await assert.rejects(open(t, { port }).deliver(mailTo('a@example.com'), neverAbortedSignal))
     }
   })
 
@@ -178,7 +178,7 @@ describe('mail by SMTP', () => {
     const abort = new AbortController()
     const slowDelivery = mailer.deliver(mailTo('slow@example.com'), abort.signal)
     await server.rcptCommands(1)
-    await mailer.deliver(mailTo('quick@example.com'), neverAborts)
+    await mailer.deliver(mailTo('quick@example.com'), neverAbortedSignal)
     abort.abort(new Error('long enough'))
     await assert.rejects(slowDelivery)
     assert.deepEqual(
@@ -191,7 +191,7 @@ describe('mail by SMTP', () => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     await Promise.all(
-      Array.from({ length: 60 }, (_, n) => mailer.deliver(mailTo(`u${n}@example.com`), neverAborts)),
+      Array.from({ length: 60 }, (_, n) => mailer.deliver(mailTo(`u${n}@example.com`), neverAbortedSignal)),
     )
     assert.equal(server.mails.length, 60)
     assert.ok(server.mostConnections <= 8, `${server.mostConnections}`)

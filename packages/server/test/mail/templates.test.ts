@@ -12,13 +12,24 @@ const publicUrl = 'https://keyway.test'
 const supportEmail = 'help@keyway.test'
 const { brand } = loadConfig({})
 const localizations = createLocalizations()
-const write = createMailWriter({ localizations, productName: 'Acme & Co', supportEmail, publicUrl, brand })
+const mailWriter = createMailWriter({
+  localizations,
+  productName: 'Acme & Co',
+  supportEmail,
+  publicUrl,
+  brand,
+})
 const recipient = parseEmailAddress('ada@example.com')!
 const writeMail = async (content: MessageContent, hasAccount = true, locale: string | null = null) =>
-  write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content, locale }, hasAccount)
+  mailWriter({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content, locale }, hasAccount)
 
 const link = `${publicUrl}/verify?app_id=shop&token=${'a'.repeat(43)}&email=ada%40example.com`
-const signIn = { kind: 'sign_in', link, code: '04810937', expiresAt: Date.UTC(2026, 10, 20, 12, 5) } as const
+const signInContent = {
+  kind: 'sign_in',
+  link,
+  code: '04810937',
+  expiresAt: Date.UTC(2026, 10, 20, 12, 5),
+} as const
 const allMails = await Promise.all(
   EXAMPLES.flatMap(content => [writeMail(content, true), writeMail(content, false)]),
 )
@@ -44,7 +55,7 @@ for (const [name, hasAccount] of [
   ['signup', false],
   ['login', true],
 ] as const) {
-  const mail = await writeMail(signIn, hasAccount)
+  const mail = await writeMail(signInContent, hasAccount)
   describe(`the ${name} mail`, () => {
     test('uses the template for a new or existing account', () => assert.equal(mail.template, name))
 
@@ -88,10 +99,13 @@ describe('every mail', () => {
     const subjects = new Map(allMails.map(mail => [mail.template, mail.subject]))
     assert.equal(new Set(subjects.values()).size, subjects.size)
     for (const milliseconds of [1, 1000]) {
-      const laterMail = await writeMail({ ...signIn, expiresAt: signIn.expiresAt + milliseconds })
+      const laterMail = await writeMail({
+        ...signInContent,
+        expiresAt: signInContent.expiresAt + milliseconds,
+      })
       assert.notEqual(
         laterMail.subject,
-        (await writeMail(signIn)).subject,
+        (await writeMail(signInContent)).subject,
         `asked for again after ${milliseconds} ms`,
       )
     }
@@ -111,8 +125,10 @@ describe('every mail', () => {
       assert.match(html, /prefers-color-scheme: dark/)
       assert.match(html, /max-width:600px/)
       assert.equal(html.match(/<h1\b/g)?.length, 1)
-      const layout = html.match(/<table\b[^>]*>/g)!.filter(table => !table.includes('class="panel" width'))
-      for (const table of layout) assert.match(table, /role="presentation"/)
+      const layoutTables = html
+        .match(/<table\b[^>]*>/g)!
+        .filter(table => !table.includes('class="panel" width'))
+      for (const table of layoutTables) assert.match(table, /role="presentation"/)
     }
   })
 
@@ -167,7 +183,7 @@ describe('user-supplied text', () => {
   const hostileText = '<a href="http://evil.test">x</a><img src=x> {{7*7}} \r\nBcc: e@evil.test'
 
   test('is escaped in a mail', async () => {
-    const at = signIn.expiresAt
+    const at = signInContent.expiresAt
     const mails = await Promise.all([
       writeMail({ kind: 'refresh_token_reused', at, network: hostileText, client: hostileText }),
       writeMail({ kind: 'api_key_revoked_by_holder', at, keyPrefix: 'svc_x', keyName: hostileText }),
@@ -202,7 +218,7 @@ describe('user-supplied text', () => {
   })
 
   test('in a link’s parameters is encoded', async () => {
-    const { html } = await writeMail({ ...signIn, link: `${link}&x="><script>alert(1)</script>` })
+    const { html } = await writeMail({ ...signInContent, link: `${link}&x="><script>alert(1)</script>` })
     assert.doesNotMatch(html, /<script/)
   })
 })
@@ -236,14 +252,17 @@ test('the mail about a token that was used twice names the browser as the pages 
 test('a sign-in mail says when it was asked for, and names a browser but no other program', async () => {
   const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
   for (const hasAccount of [true, false]) {
-    const { html, text } = await writeMail({ ...signIn, client: firefox }, hasAccount)
+    const { html, text } = await writeMail({ ...signInContent, client: firefox }, hasAccount)
     for (const part of [visibleText(html), text]) {
       assert.match(part, /Requested:?\s*20 Nov 2026, 12:00 UTC/)
       assert.match(part, /Program:?\s*Firefox on Linux/)
       assert.doesNotMatch(part, /Mozilla/)
     }
     for (const client of ['call 555-0100 to win', null, undefined]) {
-      const otherClient = await writeMail({ ...signIn, ...(client !== undefined && { client }) }, hasAccount)
+      const otherClient = await writeMail(
+        { ...signInContent, ...(client !== undefined && { client }) },
+        hasAccount,
+      )
       assert.doesNotMatch(`${otherClient.html} ${otherClient.text}`, /555|Program/)
     }
   }
@@ -263,9 +282,9 @@ test('the mail about a limit says how much it allows and how much was used', asy
   assert.match(spendMail, /Limit\s*\$10\.00\s*Used so far\s*\$8\.12/)
   const quotaMail = await textOf({ ...limitFields, limit: 'quota', allowed: 10_000, used: 8_000 })
   assert.match(quotaMail, /Limit\s*10,000\s*Used so far\s*8,000/)
-  const limitReached = await textOf({ ...limitFields, limit: 'quota', percent: 100, allowed: 10_000 })
-  assert.match(limitReached, /Limit\s*10,000/)
-  assert.doesNotMatch(limitReached, /Used so far/)
+  const limitReachedMail = await textOf({ ...limitFields, limit: 'quota', percent: 100, allowed: 10_000 })
+  assert.match(limitReachedMail, /Limit\s*10,000/)
+  assert.doesNotMatch(limitReachedMail, /Used so far/)
   assert.doesNotMatch(
     await textOf({ ...limitFields, limit: 'spend' }),
     /Used so far/,
@@ -296,7 +315,7 @@ test('the mail about a deletion names its date in its first sentence', async () 
   const content = {
     kind: 'account_deletion_requested',
     at: 0,
-    deletesAt: signIn.expiresAt,
+    deletesAt: signInContent.expiresAt,
     network: 'n',
   } as const
   assert.match(
@@ -313,7 +332,7 @@ describe('the welcome mail', () => {
 })
 
 test('a mail in Arabic goes from right to left, with addresses and codes from left to right', async () => {
-  const mail = await writeMail(signIn, true, 'ar')
+  const mail = await writeMail(signInContent, true, 'ar')
   assert.match(mail.html, /<html lang="ar" dir="rtl">/)
   assert.match(mail.html, /<p [^>]*dir="ltr"[^>]*>https:\/\/keyway\.test\/verify/)
   assert.match(mail.html, /<p [^>]*dir="ltr"[^>]*><span>0481</)

@@ -30,18 +30,18 @@ test('a forward step of the system’s clock expires nothing on SQLite', async t
 test('each step of a clock is logged once, with at most one line a minute', async () => {
   const lines: string[] = []
   const log = createLog('warn', { write: line => lines.push(line) })
-  let monotonic = 0
-  let system = Date.UTC(2026, 0)
+  let monotonicMs = 0
+  let systemMs = Date.UTC(2026, 0)
   const advance = (ms: number) => {
-    monotonic += ms
-    system += ms
+    monotonicMs += ms
+    systemMs += ms
   }
   const clock = createClock('system', {
-    monotonic: () => monotonic,
-    system: () => system,
-    uptime: () => monotonic,
+    monotonic: () => monotonicMs,
+    system: () => systemMs,
+    uptime: () => monotonicMs,
   })
-  const sync = createClockSync({ clock, reference: 'system', readClock: async () => system, log })
+  const sync = createClockSync({ clock, reference: 'system', readClock: async () => systemMs, log })
   const runForMinutes = async (count: number) => {
     for (let second = 0; second < count * 60; second++) {
       advance(SECOND)
@@ -50,12 +50,12 @@ test('each step of a clock is logged once, with at most one line a minute', asyn
   }
   await runForMinutes(2)
   assert.equal(lines.length, 0)
-  system -= HOUR
+  systemMs -= HOUR
   await runForMinutes(10)
   assert.equal(lines.length, 1)
   assert.match(lines[0]!, /stepped and is 3600 s behind the service's/)
   for (let flap = 0; flap < 300; flap++) {
-    system += flap % 2 === 0 ? HOUR : -HOUR
+    systemMs += flap % 2 === 0 ? HOUR : -HOUR
     advance(SECOND)
     await sync.run()
   }

@@ -7,14 +7,14 @@ import { aMessage, insertUser, NOW } from '../contract/fixtures.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
 /** Fills two batches of 200 and a part of a third. */
-const ROWS = 450
+const ROW_COUNT = 450
 
 forEachEngine(engine => {
   test('all sealed values are re-encrypted, also in several batches', async t => {
     const { storage, secrets: old } = await openTestStorage(engine, t)
     await insertUser(storage.store)
     await storage.transaction(async tx => {
-      for (let row = 0; row < ROWS; row++) {
+      for (let row = 0; row < ROW_COUNT; row++) {
         const message = aMessage({ createdAt: NOW + row })
         const sealedContent = old.seal('mail', Buffer.from(`mail ${row}`), message.id)
         await tx.outbox.insert({ ...message, sealedContent })
@@ -23,13 +23,13 @@ forEachEngine(engine => {
     const newAndOldSecrets = createSecrets([Buffer.alloc(32, 9), Buffer.alloc(32, 7)])
     const store = createSealedStore(storage.engine)
     const report = await resealAll(store, newAndOldSecrets)
-    assert.deepEqual(report, { resealed: ROWS, unopened: [] })
+    assert.deepEqual(report, { resealed: ROW_COUNT, unopened: [] })
     assert.deepEqual(await store.sealedWithOtherSecrets('messages', newAndOldSecrets.fingerprint, '', 1), [])
     const newSecretOnly = createSecrets([Buffer.alloc(32, 9)])
-    const rows = await storage.store.outbox.lease(NOW + ROWS, NOW + 2 * ROWS, ROWS)
+    const rows = await storage.store.outbox.lease(NOW + ROW_COUNT, NOW + 2 * ROW_COUNT, ROW_COUNT)
     const openedContents = rows.map(({ id, sealedContent }) =>
       newSecretOnly.open('mail', sealedContent!, id).toString(),
     )
-    assert.equal(new Set(openedContents).size, ROWS)
+    assert.equal(new Set(openedContents).size, ROW_COUNT)
   })
 })

@@ -137,7 +137,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   hub: ['usage/usage.ts', 'api-keys/api-key.ts'],
   storage: [...NOUNS, 'config.ts', 'operations/reseal.ts'],
   mail: [...NOUNS, 'config.ts'],
-  // The endpoints for OAuth clients: grants over the nouns, without HTTP.
+  // Grants and other endpoints for OAuth clients. They use the nouns, and do not know HTTP.
   oauth: [...NOUNS, 'outgoing'],
   http: [...NOUNS, 'oauth', 'config.ts', '../../python/pack.ts'],
   web: [...NOUNS, 'config.ts'],
@@ -197,8 +197,8 @@ test('every file imports only what the rule of its folder allows', async () => {
   for (const file of await sourceFiles()) {
     const importer = relative(src, file.path)
     const folder = importer.includes('/') ? importer.split('/')[0]! : importer
-    const allowed = MAY_IMPORT[folder] ?? (KERNEL.includes(folder) ? [] : null)
-    if (!allowed) {
+    const allowedImports = MAY_IMPORT[folder] ?? (KERNEL.includes(folder) ? [] : null)
+    if (!allowedImports) {
       violations.push(`${importer} has no rule here: what may it import?`)
       continue
     }
@@ -206,7 +206,7 @@ test('every file imports only what the rule of its folder allows', async () => {
       if (target.startsWith(`${folder}/`) || KERNEL.includes(target)) continue
       if (typeOnly && target.split('/').at(-1)!.endsWith('-store.ts')) continue
       if (typeOnly && NOUNS.includes(target.split('/')[0]!) && isNounFile(target)) continue
-      if (allowed.some(each => target === each || target.startsWith(`${each}/`))) continue
+      if (allowedImports.some(each => target === each || target.startsWith(`${each}/`))) continue
       violations.push(`${importer} must not import ${target}`)
     }
   }

@@ -107,11 +107,11 @@ test('files of the project are read through own-files.ts, since the single execu
 
 test('every migration file is listed', async () => {
   const files = await filesOf(join(src, 'storage/migrations'), '*.ts')
-  const list = files.map(file => file.text).join('\n')
+  const migrationsText = files.map(file => file.text).join('\n')
   const migrations = files.map(file => file.path.split('/').at(-1)!).filter(name => /^\d/.test(name))
   assert.notEqual(migrations.length, 0)
   assert.deepEqual(
-    migrations.filter(name => !list.includes(`./${name}'`)),
+    migrations.filter(name => !migrationsText.includes(`./${name}'`)),
     [],
   )
 })

@@ -5,7 +5,7 @@ import { tool } from '../../../../tools/install.ts'
 const SWITCH = '__keywayMutant'
 let moduleCount = 0
 
-/** A module without a purpose, with code for every mutation operator and syntax that is difficult to instrument. */
+/** A made-up module with code for every mutation operator, and with syntax that is difficult to instrument. */
 const SOURCE = `
 const LIMITS = [60 * 1000, 2]
 let calls: string[] = []

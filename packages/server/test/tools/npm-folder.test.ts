@@ -110,9 +110,9 @@ async function npmFolder(t: TestContext, answer: (tarball: Buffer, response: Ser
     server.close()
   })
   await once(server, 'listening')
-  const resolved = `http://127.0.0.1:${(server.address() as AddressInfo).port}/program.tgz`
-  const root = { name: 'root', version: '0.0.0', dependencies: { program: resolved } }
-  const packages = { '': root, 'node_modules/program': { version: '1.0.0', resolved } }
+  const tarballUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/program.tgz`
+  const root = { name: 'root', version: '0.0.0', dependencies: { program: tarballUrl } }
+  const packages = { '': root, 'node_modules/program': { version: '1.0.0', resolved: tarballUrl } }
   const lock = { name: 'root', version: '0.0.0', lockfileVersion: 3, requires: true, packages }
   writeFileSync(join(folder, 'package.json'), JSON.stringify(root))
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))

@@ -43,17 +43,17 @@ test('a key that may not be used is refused with the first of several reasons', 
   const key: OwnedApiKey = { ...aKey('owner', { expiresAt: NOW + 1 }), ownerStatus: 'active' }
   assert.equal(refusalOf(key, use), null)
   // Each line adds a reason that takes precedence over the previous ones.
-  const wrongScope = { ...key, scopes: toScopes(['agents:send']) }
-  assert.equal(refusalOf(wrongScope, use), 'insufficient_scope')
-  const alsoWrongNetwork = { ...wrongScope, allowedNetworks: ['10.0.0.0/8'] }
-  assert.equal(refusalOf(alsoWrongNetwork, use), 'network_not_allowed')
-  const alsoSuspended: OwnedApiKey = { ...alsoWrongNetwork, ownerStatus: 'suspended' }
-  assert.equal(refusalOf(alsoSuspended, use), 'account_suspended')
-  const alsoExpired = { ...alsoSuspended, expiresAt: NOW }
-  assert.equal(refusalOf(alsoExpired, use), 'api_key_expired')
-  assert.equal(refusalOf({ ...alsoExpired, revokedAt: NOW }, use), 'api_key_revoked')
-  assert.equal(refusalOf({ ...alsoExpired, ownerStatus: 'deleted' }, use), 'api_key_revoked')
+  const keyWithWrongScope = { ...key, scopes: toScopes(['agents:send']) }
+  assert.equal(refusalOf(keyWithWrongScope, use), 'insufficient_scope')
+  const keyInWrongNetwork = { ...keyWithWrongScope, allowedNetworks: ['10.0.0.0/8'] }
+  assert.equal(refusalOf(keyInWrongNetwork, use), 'network_not_allowed')
+  const suspendedKey: OwnedApiKey = { ...keyInWrongNetwork, ownerStatus: 'suspended' }
+  assert.equal(refusalOf(suspendedKey, use), 'account_suspended')
+  const expiredKey = { ...suspendedKey, expiresAt: NOW }
+  assert.equal(refusalOf(expiredKey, use), 'api_key_expired')
+  assert.equal(refusalOf({ ...expiredKey, revokedAt: NOW }, use), 'api_key_revoked')
+  assert.equal(refusalOf({ ...expiredKey, ownerStatus: 'deleted' }, use), 'api_key_revoked')
   // Introspection passes neither address nor scope.
-  assert.equal(refusalOf(alsoWrongNetwork, { now: NOW }), null)
+  assert.equal(refusalOf(keyInWrongNetwork, { now: NOW }), null)
   assert.equal(refusalOf({ ...key, scopes: null, allowedNetworks: [] }, use), null)
 })

@@ -24,9 +24,9 @@ describe('the delay of a message between nodes', () => {
   test('is usual after 20 seconds, if the machine of a node was suspended', () => {
     const delays = new ArrivalDelays()
     delays.delayOf('node', 0, 5)
-    const afterSuspension = (second: number) =>
+    const delayAfterSuspension = (second: number) =>
       delays.delayOf('node', second * SECOND, (second + 30) * SECOND + 5)
-    assert.equal(afterSuspension(1), 30 * SECOND)
-    assert.equal(afterSuspension(11), 0)
+    assert.equal(delayAfterSuspension(1), 30 * SECOND)
+    assert.equal(delayAfterSuspension(11), 0)
   })
 })

@@ -121,8 +121,8 @@ test('a changed, missing or additional line is refused, and one that is no JSON 
 
 test('a file that is cut off or no backup is refused', async t => {
   const { file, refusal, write } = await open(t)
-  const original = readFileSync(file)
-  writeFileSync(file, original.subarray(0, -10))
+  const originalBytes = readFileSync(file)
+  writeFileSync(file, originalBytes.subarray(0, -10))
   assert.equal(await refusal(), 'The file is truncated or not a backup.')
   writeFileSync(file, 'something else')
   assert.equal(await refusal(), 'The file is truncated or not a backup.')
@@ -142,7 +142,7 @@ test('a file that is cut off or no backup is refused', async t => {
     write([JSON.stringify(header)])
     assert.equal(await refusal(), notABackupMessage, JSON.stringify(header))
   }
-  writeFileSync(file, original)
+  writeFileSync(file, originalBytes)
   await checkBackup(file, TRUST)
   await assert.rejects(checkBackup(`${file}.gone`, TRUST), { code: 'ENOENT' })
 })

@@ -198,27 +198,27 @@ describe('the clock on PostgreSQL', () => {
 
 /** Wall clock and monotonic clock of a machine, under the control of the test. */
 function createMachine() {
-  let monotonic = 1000
-  let system = Date.UTC(2026, 10, 20)
-  let uptime = 5000
+  let monotonicMs = 1000
+  let systemMs = Date.UTC(2026, 10, 20)
+  let uptimeMs = 5000
   const pass = (ms: number) => {
-    monotonic += ms
-    system += ms
-    uptime += ms
+    monotonicMs += ms
+    systemMs += ms
+    uptimeMs += ms
   }
   return {
-    monotonic: () => monotonic,
-    system: () => Math.floor(system),
-    uptime: () => uptime,
-    readSystem: async () => Math.floor(system),
+    monotonic: () => monotonicMs,
+    system: () => Math.floor(systemMs),
+    uptime: () => uptimeMs,
+    readSystem: async () => Math.floor(systemMs),
     pass,
     /** Wall clock and uptime advance; monotonic time does not. */
     suspend(ms: number) {
-      system += ms
-      uptime += ms
+      systemMs += ms
+      uptimeMs += ms
     },
     step(ms: number) {
-      system += ms
+      systemMs += ms
     },
   }
 }

@@ -62,8 +62,8 @@ test('no choice of networks, addresses and times gets more codes of unknown brow
         now += wait
         const countedCodes = wrongCodes.filter(({ at }) => at > now - CODE_WINDOW)
         const guess = { mailbox, isReturning: false, networks: codeNetworks(address) }
-        const until = codesRefusedUntil(guess, countedCodes)
-        if (until !== null) assert.ok(until > now)
+        const refusedUntil = codesRefusedUntil(guess, countedCodes)
+        if (refusedUntil !== null) assert.ok(refusedUntil > now)
         else wrongCodes.push({ id: String(wrongCodes.length), linkId: mailbox, at: now, ...guess })
       }
       for (const { at: start } of wrongCodes) {

@@ -26,8 +26,8 @@ const MAIL = {
 
 /** The recipients that a mailer reads from this text in a header. */
 function recipientsOf(text: string): (string | undefined)[] {
-  const parsed = addressparser(text) as ParsedAddress[]
-  return parsed.map(entry => (entry.group ? 'a group' : entry.address))
+  const entries = addressparser(text) as ParsedAddress[]
+  return entries.map(entry => (entry.group ? 'a group' : entry.address))
 }
 
 const refusedTextsByReason: Record<string, string[]> = {
@@ -200,9 +200,9 @@ describe('arbitrary text', () => {
       fc.emailAddress(),
       text,
     )
-    const accepted = candidate.map(parseEmailAddress).filter(address => address !== null)
+    const acceptedAddress = candidate.map(parseEmailAddress).filter(address => address !== null)
     await fc.assert(
-      fc.asyncProperty(accepted, async to => {
+      fc.asyncProperty(acceptedAddress, async to => {
         const mailsBefore = server.mails.length
         await mailer.deliver({ ...MAIL, to }, AbortSignal.timeout(10_000))
         const mails = server.mails.slice(mailsBefore)

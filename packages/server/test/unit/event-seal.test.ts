@@ -22,8 +22,8 @@ function createTestSeal(
 }
 
 const outcomeOf = (seal: ReturnType<typeof createTestSeal>, part: Buffer) => {
-  const opened = seal.open(part)
-  return opened === 'part' ? 'part' : 'rejected' in opened ? opened.rejected : 'opened'
+  const result = seal.open(part)
+  return result === 'part' ? 'part' : 'rejected' in result ? result.rejected : 'opened'
 }
 
 test('the first listed secret seals, every listed one opens, and no other does', () => {
@@ -35,10 +35,10 @@ test('the first listed secret seals, every listed one opens, and no other does',
 test('an event with a changed bit, a missing byte or another channel is refused', () => {
   const [sealed] = createTestSeal([OLD_SECRET]).seal(EVENT)
   for (let bit = 0; bit < sealed!.length * 8; bit++) {
-    const changed = Buffer.from(sealed!)
-    changed[bit >> 3]! ^= 1 << (bit & 7)
+    const changedPart = Buffer.from(sealed!)
+    changedPart[bit >> 3]! ^= 1 << (bit & 7)
     assert.match(
-      outcomeOf(createTestSeal([OLD_SECRET]), changed),
+      outcomeOf(createTestSeal([OLD_SECRET]), changedPart),
       /not_authentic|malformed|unknown_secret/,
       `bit ${bit}`,
     )
@@ -83,15 +83,15 @@ test('parts of other senders and forged parts do not disturb a multi-part event'
   const receiver = createTestSeal([OLD_SECRET])
   const longEvent = { type: 'long', text: 'ü€😀'.repeat(2000) }
   const parts = sender.seal(longEvent)
-  const partsOfOther = otherSender.seal(longEvent)
+  const otherParts = otherSender.seal(longEvent)
   assert.ok(parts.length > 10)
   parts.forEach((part, index) => {
-    const forged = Buffer.from(part)
-    forged[40]! ^= 1
-    assert.equal(outcomeOf(receiver, forged), 'not_authentic')
+    const forgedPart = Buffer.from(part)
+    forgedPart[40]! ^= 1
+    assert.equal(outcomeOf(receiver, forgedPart), 'not_authentic')
     const expected = index === parts.length - 1 ? { value: longEvent } : 'part'
     assert.deepEqual(receiver.open(part), expected)
-    assert.deepEqual(receiver.open(partsOfOther[index]!), expected)
+    assert.deepEqual(receiver.open(otherParts[index]!), expected)
     assert.equal(outcomeOf(receiver, part), 'replayed')
   })
 })

@@ -59,13 +59,13 @@ test('no window contains more exchanges than its limit, and refusals do not exte
 
 test('memory is bounded, and a key in use keeps its count while others are evicted', () => {
   const { limits, take } = open([{ window: 'minute', limit: 600 }], 1000)
-  let refused = 0
+  let refusedCount = 0
   for (let other = 0; other < 50_000; other++) {
     take(`other ${other}`)
-    if (other % 50 === 0 && take('steady') !== null) refused++
+    if (other % 50 === 0 && take('steady') !== null) refusedCount++
     assert.ok(limits.size <= 1000, `${limits.size} keys`)
   }
-  assert.equal(refused, 400, 'of a thousand in one minute six hundred pass')
+  assert.equal(refusedCount, 400, 'of a thousand in one minute six hundred pass')
   assert.equal(MAX_REMEMBERED_KEYS, 50_000)
 })
 
@@ -155,8 +155,8 @@ function createModel(windows: RateWindow[], maxKeys: number) {
   function slotsOf(keyId: string, now: number): Slot[][] {
     if (now - rotatedAt! >= 2 * longestWindow) current = new Map()
     if (now - rotatedAt! >= longestWindow) rotate(now)
-    const existing = current.get(keyId)
-    if (existing) return existing
+    const existingSlots = current.get(keyId)
+    if (existingSlots) return existingSlots
     if (current.size === capacity) rotate(now)
     const slots = previous.get(keyId) ?? windows.map(() => [])
     previous.delete(keyId)
@@ -188,10 +188,10 @@ function createModel(windows: RateWindow[], maxKeys: number) {
       }
       if (longestWait > 0) return Math.ceil(longestWait / SECOND)
       for (const [index, { window }] of windows.entries()) {
-        const newest = slots[index]!.at(-1)
-        if (newest && now - newest.began < WINDOW_LENGTHS[window] / 12) {
-          newest.latest = Math.max(newest.latest, now)
-          newest.count++
+        const newestSlot = slots[index]!.at(-1)
+        if (newestSlot && now - newestSlot.began < WINDOW_LENGTHS[window] / 12) {
+          newestSlot.latest = Math.max(newestSlot.latest, now)
+          newestSlot.count++
         } else slots[index]!.push({ began: now, latest: now, count: 1 })
       }
       return null

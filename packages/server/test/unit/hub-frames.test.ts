@@ -88,7 +88,7 @@ describe('frames of agents', () => {
       read({ type: 'send', id: 'a', to: 'all' }),
       invalidFrame('data: is missing; null is a value.', 'a'),
     )
-    // A name of Object.prototype is no field of the frame.
+    // A field that is named like a method of every object does not disturb the check for `data`.
     assert.equal(read({ type: 'send', id: 'a', to: 'all', hasOwnProperty: 1 }).outcome, 'error')
   })
 
@@ -112,10 +112,10 @@ describe('frames of agents', () => {
     const frame = '{"type":"message","id":"i","from":"f","from_key_id":"k","data":"x"}'
     assert.equal(encode('x'), frame)
     const longestData = 65_536 - MAX_SEQ_BYTES - frame.length + 1
-    const numbered = new KeptMessage(encode('x'.repeat(longestData))!, 'node:1').numbered(
+    const numberedFrame = new KeptMessage(encode('x'.repeat(longestData))!, 'node:1').numbered(
       Number.MAX_SAFE_INTEGER,
     )
-    const longestText = textOf(numbered)
+    const longestText = textOf(numberedFrame)
     assert.ok(longestText.length <= 65_536 && JSON.parse(longestText).seq === Number.MAX_SAFE_INTEGER)
     assert.equal(encode('x'.repeat(longestData + 1)), null)
     assert.equal(encode('ü'.repeat(longestData / 2 + 1)), null, 'bytes, not characters')

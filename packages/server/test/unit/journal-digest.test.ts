@@ -93,11 +93,11 @@ test('an account has its latest status, role and deletion, each from the last en
       role: { role: 'support', at: 20 },
       deletion: { deletesAt: null, at: 40 },
     })
-  const withoutChanges = { role: null, deletion: null }
+  const noRoleOrDeletion = { role: null, deletion: null }
   assert.deepEqual((await digestOf(t, [user(10, 'suspended')])).users.get('u'), {
     status: 'suspended',
     at: 10,
-    ...withoutChanges,
+    ...noRoleOrDeletion,
   })
   const { users } = await digestOf(t, [
     user(10, 'active', { role: 'user', deletes_at: 1 }),
@@ -148,10 +148,10 @@ test('secrets of an app, authorisations, consents and policies are those of thei
     assert.deepEqual([digest.keys.size, digest.users.size], [0, 0])
     assert.deepEqual([digest.authorizations.size, digest.consents.size], [2, 2])
   }
-  const later: JournalEntry = { type: 'policies', at: 20, policies: {}, changed_at: 20 }
+  const laterEntry: JournalEntry = { type: 'policies', at: 20, policies: {}, changed_at: 20 }
   const { policies } = await digestOf(t, [
     ...latestEntries,
-    { ...later, policies: { defaultKeyLifetimeDays: 7 } },
+    { ...laterEntry, policies: { defaultKeyLifetimeDays: 7 } },
   ])
   assert.deepEqual(policies?.policies, { defaultKeyLifetimeDays: 7 }, 'the later line of one millisecond')
 })
@@ -195,9 +195,9 @@ test('files without an end are listed from the day of `since` on', async t => {
   const openEndsSince = async (since: number) => (await digest({ since })).openEnds
   const [first, , third] = files.map(file => basename(file))
   const lastFile = { file: third, at: NOON + 2 * DAY }
-  const firstAndLast = [{ file: first, at: NOON }, lastFile]
-  assert.deepEqual(await openEndsSince(0), firstAndLast)
-  assert.deepEqual(await openEndsSince(FIRST_DAY + DAY - 1), firstAndLast)
+  const firstAndLastFiles = [{ file: first, at: NOON }, lastFile]
+  assert.deepEqual(await openEndsSince(0), firstAndLastFiles)
+  assert.deepEqual(await openEndsSince(FIRST_DAY + DAY - 1), firstAndLastFiles)
   assert.deepEqual(await openEndsSince(FIRST_DAY + DAY), [lastFile])
   assert.deepEqual(await openEndsSince(FIRST_DAY + 3 * DAY), [])
 })

@@ -146,7 +146,7 @@ test('the amounts of a charge are whole numbers of any sign', () => {
 test('a line that is no object with a type is no entry, and a type of a newer version is named', () => {
   for (const line of ['', '{', 'null', '1', '"opened"', '[]', '{}', '{"type":1}', '{"type":null}'])
     assert.deepEqual(parseEntry(line), { problem: 'is not a journal entry' }, line)
-  // A name of Object.prototype is no type.
+  // `constructor` is a property of every object, but not a type of entry.
   for (const type of ['newer', 'constructor', ''])
     assert.deepEqual(parse({ type, at: 1 }), {
       problem: `has an entry "${type}", which this version does not know`,

@@ -70,21 +70,21 @@ test('a journal with files gets another one at the first entry, and one for each
   await reopenedJournal.append([])
   assert.deepEqual(namesIn(folder), [first])
   await reopenedJournal.append([link('a')])
-  const second = namesIn(folder).find(name => name !== first)!
+  const secondName = namesIn(folder).find(name => name !== first)!
   clock.at += DAY
   await reopenedJournal.append([link('b')])
   await reopenedJournal.append([link('c')])
-  const third = namesIn(folder).find(name => name !== first && name !== second)!
-  assert.match(third, /^2030-01-02-/)
-  assert.deepEqual((await read([join(folder, second)])).at(-1), { type: 'closed', at: NOON + DAY })
-  const [opening, ...entries] = await read([join(folder, third)])
+  const thirdName = namesIn(folder).find(name => name !== first && name !== secondName)!
+  assert.match(thirdName, /^2030-01-02-/)
+  assert.deepEqual((await read([join(folder, secondName)])).at(-1), { type: 'closed', at: NOON + DAY })
+  const [opening, ...entries] = await read([join(folder, thirdName)])
   const bytesOf = (file: string) => ({ file, bytes: statSync(join(folder, file)).size })
   assert.deepEqual(opening, {
     type: 'opened',
     at: NOON + DAY,
     instance: 'service',
-    file: third,
-    beside: [first!, second].sort().map(bytesOf),
+    file: thirdName,
+    beside: [first!, secondName].sort().map(bytesOf),
   })
   assert.deepEqual(entries, [link('b'), link('c')])
   await reopenedJournal.close()

@@ -118,7 +118,7 @@ describe('signing', () => {
   test('a platform without libsodium signs and verifies with Node', async () => {
     const { cache, resolve } = createRequire(import.meta.url)
     const path = resolve('sodium-native')
-    const loaded = cache[path]
+    const loadedModule = cache[path]
     delete cache[path]
     const hooks = registerHooks({
       resolve(specifier, context, nextResolve) {
@@ -126,15 +126,15 @@ describe('signing', () => {
         return nextResolve(specifier, context)
       },
     })
-    const withoutSodium: typeof import('../../src/signing-keys/ed25519.ts') = await import(
+    const moduleWithoutSodium: typeof import('../../src/signing-keys/ed25519.ts') = await import(
       `../../src/signing-keys/ed25519.ts?without-libsodium=${randomBytes(4).toString('hex')}`
     )
     hooks.deregister()
-    cache[path] = loaded
-    const { secretKey } = withoutSodium.keyPairOf(Buffer.alloc(32, 1))
+    cache[path] = loadedModule
+    const { secretKey } = moduleWithoutSodium.keyPairOf(Buffer.alloc(32, 1))
     const message = randomBytes(100)
-    assert.deepEqual(withoutSodium.sign(message, secretKey), sign(message, keyPair.secretKey))
-    assert.equal(withoutSodium.verify(message, sign(message, keyPair.secretKey), secretKey), true)
+    assert.deepEqual(moduleWithoutSodium.sign(message, secretKey), sign(message, keyPair.secretKey))
+    assert.equal(moduleWithoutSodium.verify(message, sign(message, keyPair.secretKey), secretKey), true)
   })
 
   test('a signature is valid for one message, one key and one encoding', () => {
@@ -143,9 +143,9 @@ describe('signing', () => {
     const signature = sign(message, secretKey)
     assert.equal(verify(message, signature, secretKey), true)
     for (let bit = 0; bit < signature.length * 8; bit++) {
-      const changed = Buffer.from(signature)
-      changed[bit >> 3]! ^= 1 << (bit & 7)
-      assert.equal(verify(message, changed, secretKey), false)
+      const changedSignature = Buffer.from(signature)
+      changedSignature[bit >> 3]! ^= 1 << (bit & 7)
+      assert.equal(verify(message, changedSignature, secretKey), false)
     }
     assert.equal(verify(randomBytes(100), signature, secretKey), false)
     assert.equal(verify(message, signature, keyPairOf(randomBytes(32)).secretKey), false)
@@ -256,9 +256,9 @@ describe('algorithms and keys', () => {
 
 describe('type, audience, issuer', () => {
   test('JWT-06: a token of one type is not accepted in the other’s place', async () => {
-    const access = jwt.sign('at+jwt', claims())
-    assert.equal(await verifyOnBothNodes(access), null)
-    assert.ok(await verifyOnBothNodes(access, { ...EXPECTED, typ: 'at+jwt' }))
+    const accessToken = jwt.sign('at+jwt', claims())
+    assert.equal(await verifyOnBothNodes(accessToken), null)
+    assert.ok(await verifyOnBothNodes(accessToken, { ...EXPECTED, typ: 'at+jwt' }))
     for (const typ of ['JWT', 'AGENT_WS', 'application/agent_ws', 'agent_ws ', null, undefined]) {
       await assertRefused(forge({ ...OUR_HEADER, typ }, claims()), String(typ))
     }
@@ -390,8 +390,8 @@ describe('canonical encoding', () => {
   test('a signature with the group order added to its scalar is refused', async () => {
     const [header, payload, signature] = jwt.sign('agent_ws', claims()).split('.') as [string, string, string]
     const bytes = Buffer.from(signature, 'base64url')
-    const order = 2n ** 252n + 27742317777372353535851937790883648493n
-    const scalar = BigInt(`0x${Buffer.from(bytes.subarray(32)).reverse().toString('hex')}`) + order
+    const groupOrder = 2n ** 252n + 27742317777372353535851937790883648493n
+    const scalar = BigInt(`0x${Buffer.from(bytes.subarray(32)).reverse().toString('hex')}`) + groupOrder
     const movedScalar = Buffer.from(scalar.toString(16).padStart(64, '0'), 'hex').reverse()
     await assertRefused(
       `${header}.${payload}.${Buffer.concat([bytes.subarray(0, 32), movedScalar]).toString('base64url')}`,

@@ -69,8 +69,8 @@ test('a token with another signature is refused however often it is presented, a
   const key: OpenedSigningKey = { kid: 'one', alg: 'EdDSA', secretKey }
   const signingKeys = { current: () => key, find: async () => key } as unknown as SigningKeys
   const jwt = createJwt({ signingKeys, clock, issuer: 'https://keyway.test' })
-  const forged = altered(jwt.sign('agent_ws', agentClaims(clock)))
-  for (let attempt = 0; attempt < 3; attempt++) assert.equal(await jwt.verify(forged, EXPECTED), null)
+  const forgedToken = altered(jwt.sign('agent_ws', agentClaims(clock)))
+  for (let attempt = 0; attempt < 3; attempt++) assert.equal(await jwt.verify(forgedToken, EXPECTED), null)
 })
 
 test('a known token is dropped at its expiry and when its signing key is removed', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { acceptsRedirectUri, webOriginOf } from '../../src/apps/redirect-uri.ts'
 
-const REGISTERED = [
+const REGISTERED_URIS = [
   'https://shop.example.com/callback',
   'http://127.0.0.1/callback',
   'http://[::1]:3000/callback?from=keyway',
@@ -11,12 +11,12 @@ const REGISTERED = [
 
 test('a redirect URI is accepted as it was registered, and on loopback with any port', () => {
   for (const uri of [
-    ...REGISTERED,
+    ...REGISTERED_URIS,
     'http://127.0.0.1:50123/callback',
     'http://[::1]/callback?from=keyway',
     'http://[::1]:65535/callback?from=keyway',
   ])
-    assert.ok(acceptsRedirectUri(REGISTERED, uri), uri)
+    assert.ok(acceptsRedirectUri(REGISTERED_URIS, uri), uri)
 })
 
 test('a redirect URI that differs from the registered ones in anything else is refused', () => {
@@ -52,11 +52,11 @@ test('a redirect URI that differs from the registered ones in anything else is r
     'https:\\\\shop.example.com\\callback',
     '',
   ])
-    assert.ok(!acceptsRedirectUri(REGISTERED, uri), uri)
+    assert.ok(!acceptsRedirectUri(REGISTERED_URIS, uri), uri)
 })
 
 test('only web pages have an origin that browsers send', () => {
-  assert.deepEqual(REGISTERED.map(webOriginOf), [
+  assert.deepEqual(REGISTERED_URIS.map(webOriginOf), [
     'https://shop.example.com',
     'http://127.0.0.1',
     'http://[::1]:3000',

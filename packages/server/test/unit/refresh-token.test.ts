@@ -79,8 +79,8 @@ test('page cookies and refresh tokens are not interchangeable', () => {
   // The MAC of a page cookie is not valid in a refresh token either.
   const cookieMac = Buffer.from(cookie.slice(4), 'base64url').subarray(16)
   const tokenHead = Buffer.from(token.slice(4), 'base64url').subarray(0, 22)
-  const forged = parseRefreshToken(`svr_${Buffer.concat([tokenHead, cookieMac]).toString('base64url')}`)
-  assert.equal(forged?.provenBy(secret), false)
+  const forgedToken = parseRefreshToken(`svr_${Buffer.concat([tokenHead, cookieMac]).toString('base64url')}`)
+  assert.equal(forgedToken?.provenBy(secret), false)
 })
 
 test('an Idempotency-Key is stored as 16 bytes of its hash', () => {

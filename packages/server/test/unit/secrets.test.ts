@@ -21,43 +21,48 @@ function refusal(open: () => unknown): Error {
 
 describe('a sealed value', () => {
   const secrets = createSecrets([OLD_SECRET])
-  const sealed = secrets.seal('mail', HELLO, 'row 1')
+  const sealedValue = secrets.seal('mail', HELLO, 'row 1')
 
   test('opens in its own row and column, and cannot be read without the secret', () => {
-    assert.deepEqual(secrets.open('mail', sealed, 'row 1'), HELLO)
-    assert.ok(!Buffer.from(sealed.split('.')[1]!, 'base64url').includes(HELLO))
+    assert.deepEqual(secrets.open('mail', sealedValue, 'row 1'), HELLO)
+    assert.ok(!Buffer.from(sealedValue.split('.')[1]!, 'base64url').includes(HELLO))
   })
 
   test('opens in no other row', () => {
     for (const row of ['row 2', 'row', 'row 11', ''])
-      assert.match(refusal(() => secrets.open('mail', sealed, row)).message, /belongs to another row/)
+      assert.match(refusal(() => secrets.open('mail', sealedValue, row)).message, /belongs to another row/)
   })
 
   test('opens in no other column', () => {
     for (const purpose of ['inbox', 'signing-key', 'session-secret', 'address-pepper'] as const)
-      assert.match(refusal(() => secrets.open(purpose, sealed, 'row 1')).message, /belongs to another row/)
+      assert.match(
+        refusal(() => secrets.open(purpose, sealedValue, 'row 1')).message,
+        /belongs to another row/,
+      )
   })
 
   test('does not open with a changed bit of nonce, text or tag', () => {
-    const [id, body = ''] = sealed.split('.')
+    const [id, body = ''] = sealedValue.split('.')
     const bytes = Buffer.from(body, 'base64url')
     assert.equal(bytes.length, 12 + HELLO.length + 16)
     for (const at of bytes.keys()) {
-      const changed = Buffer.from(bytes)
-      changed[at]! ^= 1
-      const error = refusal(() => secrets.open('mail', `${id}.${changed.toString('base64url')}`, 'row 1'))
+      const changedBytes = Buffer.from(bytes)
+      changedBytes[at]! ^= 1
+      const error = refusal(() =>
+        secrets.open('mail', `${id}.${changedBytes.toString('base64url')}`, 'row 1'),
+      )
       assert.ok(error.cause instanceof Error)
     }
   })
 
   test('does not open when it was truncated', () => {
-    const fullLength = sealed.length
+    const fullLength = sealedValue.length
     for (let length = 0; length < fullLength; length++)
-      refusal(() => secrets.open('mail', sealed.slice(0, length), 'row 1'))
+      refusal(() => secrets.open('mail', sealedValue.slice(0, length), 'row 1'))
   })
 
   test('differs each time', () => {
-    assert.notEqual(secrets.seal('mail', HELLO, 'row 1'), sealed)
+    assert.notEqual(secrets.seal('mail', HELLO, 'row 1'), sealedValue)
   })
 
   test('opens if it was sealed by earlier versions', () => {
