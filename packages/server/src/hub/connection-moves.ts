@@ -42,7 +42,7 @@ export interface ConnectionMoves {
    * @param onOrdered called when this node receives its own request. All nodes receive events in the same order, and
    * the node that has the connection delivers nothing to it that comes after the request
    */
-  request(issuer: string, wanted: MoveRequest, onOrdered: () => void): Promise<unknown>
+  request(issuer: string, moveRequest: MoveRequest, onOrdered: () => void): Promise<unknown>
   /** Asks another node to request connections of this node. */
   offer(to: string, connections: readonly ConnectionIdentity[]): void
   /** The other nodes that can take over connections of this one. */
@@ -81,13 +81,13 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   let lastRequestId = 0
 
   return {
-    async request(issuer, wanted, onOrdered) {
+    async request(issuer, moveRequest, onOrdered) {
       const askedNodes = new Set<string>()
       for (let round = 0; round < ROUNDS; round++) {
         const peers = relay.peers().filter(peer => !askedNodes.has(peer))
         const nodes = round === 0 && peers.includes(issuer) ? [issuer] : peers
         for (const node of nodes) askedNodes.add(node)
-        const state = await requestFrom(nodes, wanted, onOrdered)
+        const state = await requestFrom(nodes, moveRequest, onOrdered)
         if (state !== undefined) return state
       }
       return null
@@ -123,14 +123,14 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   /** Asks these nodes for the connection; undefined if none of them has it. */
   function requestFrom(
     nodes: readonly string[],
-    wanted: MoveRequest,
+    moveRequest: MoveRequest,
     onOrdered: () => void,
   ): Promise<unknown> {
-    const { userId } = wanted
+    const { userId } = moveRequest
     const isFull = pending.size >= MAX_PENDING || (pendingCounts.get(userId) ?? 0) >= MAX_PENDING_PER_OWNER
     if (nodes.length === 0 || isFull) return Promise.resolve(undefined)
     const requestId = ++lastRequestId
-    const request: ReleaseMessage = { kind: 'release', from: nodeId, question: requestId, ...wanted }
+    const request: ReleaseMessage = { kind: 'release', from: nodeId, question: requestId, ...moveRequest }
     // This node receives its own request too, and so learns the position of the request in the order of events.
     if (!relay.publish([nodeId, ...nodes], request)) return Promise.resolve(undefined)
     return new Promise(resolve => {
@@ -146,12 +146,12 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     void release.finally(() => releases.delete(release))
   }
 
-  async function answerRelease({ from, question: requestId, ...wanted }: ReleaseMessage): Promise<void> {
+  async function answerRelease({ from, question: requestId, ...moveRequest }: ReleaseMessage): Promise<void> {
     const key = requestKey(from, requestId)
     awaitedRequests.add(key)
     // `release` hands over the connection before its first await, and thus at the position of the request in the order
     // of events.
-    const state = await release(wanted, () => awaitedRequests.has(key) && relay.peers().includes(from))
+    const state = await release(moveRequest, () => awaitedRequests.has(key) && relay.peers().includes(from))
     awaitedRequests.delete(key)
     const text = state ? JSON.stringify(state) : ''
     const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
@@ -165,7 +165,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
         parts,
         text: chunk,
       } as const
-      if (!relay.publish([from], answer, { owner: state ? wanted.userId : null })) return
+      if (!relay.publish([from], answer, { owner: state ? moveRequest.userId : null })) return
     }
   }
 

@@ -29,7 +29,7 @@ export interface MessagesDeps {
   apiRequests: Pick<ApiRequests, 'begin' | 'receiveAnswer' | 'requester'>
 }
 
-/** An agent's answer, which is null if none came in time, and how many milliseconds were waited for it. */
+/** An agent's answer, which is null if none came in time, and how long the wait for it was, in milliseconds. */
 export interface AgentAnswer {
   answer: Answer | null
   afterMs: number

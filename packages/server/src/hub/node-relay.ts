@@ -243,13 +243,13 @@ export function createRelay(deps: {
     // An event that this node must receive itself, to learn its position in the order of events, goes to the shared
     // channel of all nodes.
     const currentPeers = to.includes(nodeId) ? [] : presence.currentPeers()
-    const onOwnChannels = to.filter(id => currentPeers.includes(id))
-    const onSharedChannel = to.filter(id => !currentPeers.includes(id))
+    const nodesWithOwnChannel = to.filter(id => currentPeers.includes(id))
+    const nodesOnSharedChannel = to.filter(id => !currentPeers.includes(id))
     const toEvent = (nodes: readonly string[]) => ({ type: 'hub.relay' as const, to: nodes, message })
     return (
-      (onOwnChannels.length === 0 ||
-        queue.add(toEvent(onOwnChannels), { ...options, onOwnChannels: true })) &&
-      (onSharedChannel.length === 0 || queue.add(toEvent(onSharedChannel), options))
+      (nodesWithOwnChannel.length === 0 ||
+        queue.add(toEvent(nodesWithOwnChannel), { ...options, onOwnChannels: true })) &&
+      (nodesOnSharedChannel.length === 0 || queue.add(toEvent(nodesOnSharedChannel), options))
     )
   }
 }

@@ -6,7 +6,7 @@ import type { Registry } from './registry.ts'
 
 /** Changes are sent in batches, this long after the first change of the batch. */
 const BATCH_MS = 20
-/** Maximum number of connections in one notice, which keeps it far below the maximum size of an event. */
+/** Maximum number of connections in one notice, so that a notice stays far below the maximum size of an event. */
 const MAX_NOTICE_CHANGES = 500
 /** A node that watches repeats its query every few seconds; its watch ends after this long without one. */
 const WATCH_LEASE_MS = 30 * SECOND

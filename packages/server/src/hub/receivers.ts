@@ -27,9 +27,9 @@ export interface ReceiversDeps {
 
 /**
  * Knows which nodes of an owner have no connection with a certain id or key, so that messages to it are not sent there.
- * A node that receives a message for which it has no connection answers so, and promises to notify the sending node
- * before it gets one. The sending node relies on the promise only while it receives all events, so it cannot miss the
- * notice.
+ * A node that receives a message for which it has no connection says so in its answer, and promises to notify the
+ * sending node before it gets one. The sending node relies on the promise only while it receives all events, so it
+ * cannot miss the notice.
  */
 export interface Receivers {
   /** The given nodes without those that reported that they have no connection that `to` names. */

@@ -133,15 +133,16 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * Hands a connection over to another node. It is deregistered when this returns; its state follows when its pending
    * sends are settled. A connection that is still moving here is handed over once it has arrived.
    */
-  function release(wanted: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null {
-    const arrival = arrivals.get(wanted.connectionId)
-    if (arrival) return arrival.then(() => (isAwaited() ? release(wanted, isAwaited) : null))
-    const connection = registry.byId.get(wanted.connectionId)
-    if (!connection || !isClaimable(connection, wanted)) return null
+  function release(moveRequest: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null {
+    const arrival = arrivals.get(moveRequest.connectionId)
+    if (arrival) return arrival.then(() => (isAwaited() ? release(moveRequest, isAwaited) : null))
+    const connection = registry.byId.get(moveRequest.connectionId)
+    if (!connection || !isClaimable(connection, moveRequest)) return null
     const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
     const { log, sends } = connection.handOver()
     // Includes messages that the agent has received, since the other node may have kept them too.
-    const messages = wanted.secretHash === null || log.keepsAllAfter(wanted.lastSeq) ? log.after(0) : null
+    const messages =
+      moveRequest.secretHash === null || log.keepsAllAfter(moveRequest.lastSeq) ? log.after(0) : null
     log.clear()
     if (!messages) return Promise.resolve({})
     const isHeld = state === 'held'
@@ -173,11 +174,11 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * Moves a connection here from another node, as a broken one. Messages that other nodes send to it after the request
    * reach this node and not the old one; messages of this node's own agents reach this node from now on.
    */
-  function requestMove(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
+  function requestMove(issuer: string, moveRequest: MoveRequest): Promise<AgentConnection | null> {
     if (relay.peers().length === 0) return Promise.resolve(null)
-    const { connectionId } = wanted
-    const connection = createHeldConnection(wanted)
-    const arrival = request(issuer, wanted, connection).finally(() => {
+    const { connectionId } = moveRequest
+    const connection = createHeldConnection(moveRequest)
+    const arrival = requestState(issuer, moveRequest, connection).finally(() => {
       arrivals.delete(connectionId)
       registry.arriving.delete(connection)
     })
@@ -187,9 +188,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return arrival
   }
 
-  async function request(
+  async function requestState(
     issuer: string,
-    wanted: MoveRequest,
+    moveRequest: MoveRequest,
     connection: AgentConnection,
   ): Promise<AgentConnection | null> {
     registry.unordered.add(connection)
@@ -197,11 +198,11 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     // the request would be lost.
     await locations.enter(connection.identity)
     const onOrdered = () => registry.unordered.delete(connection)
-    const state = connection.state === 'closed' ? null : await moves.request(issuer, wanted, onOrdered)
+    const state = connection.state === 'closed' ? null : await moves.request(issuer, moveRequest, onOrdered)
     const isOrdered = !registry.unordered.delete(connection)
     if (connection.state === 'closed') return null
     const movedState = isOrdered ? parseMovedState(state) : null
-    if (movedState && restore(connection, movedState, wanted)) return connection
+    if (movedState && restore(connection, movedState, moveRequest)) return connection
     connection.close(GOING_AWAY)
     return null
   }
@@ -222,11 +223,11 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * Merges the messages that arrived with the state and those that arrived here since. False if their order is
    * uncertain, or if the log cannot keep all messages of the old node that the agent has not received.
    */
-  function restore(connection: AgentConnection, movedState: MovedState, wanted: MoveRequest): boolean {
+  function restore(connection: AgentConnection, movedState: MovedState, moveRequest: MoveRequest): boolean {
     const { userId, log: recentLog } = connection
     const { seq, messages } = movedState
     const bytes = messages.reduce((sum, [, frame]) => sum + frame.length, 0)
-    const cost = wanted.secretHash === null ? 1 : REQUESTED_MOVE_COST
+    const cost = moveRequest.secretHash === null ? 1 : REQUESTED_MOVE_COST
     deps.ownerLimits.chargeDeliveries(userId, 1, cost * bytes, clock.now())
     const log = new MessageLog(userId, budget, seq - messages.length)
     log.leftNodes = movedState.passed
@@ -253,7 +254,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     connection.client = movedState.client
     connection.heldAt = clock.now() - movedState.heldMs
     connection.heldSeq = movedState.heldSeq
-    return merged !== null && log.floor <= Math.max(wanted.lastSeq, seq - messages.length)
+    return merged !== null && log.floor <= Math.max(moveRequest.lastSeq, seq - messages.length)
   }
 
   /**

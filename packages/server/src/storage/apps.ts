@@ -91,14 +91,14 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
       return countOf(await db.deleteFrom('app_secrets').where('app_id', '=', appId).executeTakeFirst()) > 0
     },
     async countLive(id, now) {
-      const keys = db
+      const keyQuery = db
         .selectFrom('api_keys')
         .select(eb => eb.fn.countAll<number>().as('count'))
         .where('app_id', '=', id)
         .where('created_at', '<', now)
         .where('revoked_at', 'is', null)
         .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
-      const sessions = db
+      const sessionQuery = db
         .selectFrom('sessions')
         .select(eb => eb.fn.countAll<number>().as('count'))
         .where('app_id', '=', id)
@@ -106,8 +106,8 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
         .where('ended_at', 'is', null)
         .where('expires_at', '>', now)
       return {
-        keys: (await keys.executeTakeFirstOrThrow()).count,
-        sessions: (await sessions.executeTakeFirstOrThrow()).count,
+        keys: (await keyQuery.executeTakeFirstOrThrow()).count,
+        sessions: (await sessionQuery.executeTakeFirstOrThrow()).count,
       }
     },
     addSecret: (appId, secretHash, at) =>

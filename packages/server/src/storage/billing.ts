@@ -33,8 +33,8 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
     },
     post: entry =>
       atomically(async tx => {
-        const posted = await post(tx, entry)
-        return posted === null || typeof posted === 'string' ? null : posted.entry
+        const outcome = await post(tx, entry)
+        return outcome === null || typeof outcome === 'string' ? null : outcome.entry
       }),
     charge: (entry, caps) => atomically(tx => post(tx, entry, caps)),
     spentOf: lineageIds => spentOf(db, lineageIds),

@@ -6,7 +6,7 @@ import { KeywayError } from '../errors.ts'
  */
 export const MAX_WAITING_PER_KEY = 250
 
-export type KeyedMutex = <Outcome>(rows: readonly string[], work: () => Promise<Outcome>) => Promise<Outcome>
+export type KeyedMutex = <Outcome>(keys: readonly string[], work: () => Promise<Outcome>) => Promise<Outcome>
 
 /**
  * Creates a mutex for each key, within this process; callers are served in the order of their arrival. Callers that
@@ -19,28 +19,28 @@ export type KeyedMutex = <Outcome>(rows: readonly string[], work: () => Promise<
 export function createKeyedMutex(maxWaiting = MAX_WAITING_PER_KEY): KeyedMutex {
   const queues = new Map<string, { last: Promise<void>; length: number }>()
 
-  return async (rows, work) => {
-    const names = [...new Set(rows)]
-    if (names.some(name => (queues.get(name)?.length ?? 0) > maxWaiting)) throw tooManyWaiting()
+  return async (keys, work) => {
+    const distinctKeys = [...new Set(keys)]
+    if (distinctKeys.some(key => (queues.get(key)?.length ?? 0) > maxWaiting)) throw tooManyWaiting()
     const ownTurn = Promise.withResolvers<void>()
-    const predecessors = names.map(name => {
-      const queue = queues.get(name)
-      queues.set(name, { last: ownTurn.promise, length: (queue?.length ?? 0) + 1 })
+    const predecessors = distinctKeys.map(key => {
+      const queue = queues.get(key)
+      queues.set(key, { last: ownTurn.promise, length: (queue?.length ?? 0) + 1 })
       return queue?.last
     })
     await Promise.all(predecessors)
     try {
       return await work()
     } finally {
-      names.forEach(dequeue)
+      distinctKeys.forEach(dequeue)
       ownTurn.resolve()
     }
   }
 
-  function dequeue(name: string): void {
-    const queue = queues.get(name)!
+  function dequeue(key: string): void {
+    const queue = queues.get(key)!
     queue.length--
-    if (queue.length === 0) queues.delete(name)
+    if (queue.length === 0) queues.delete(key)
   }
 }
 

@@ -147,7 +147,7 @@ async function executeAll(connection: Connection, statements: readonly string[])
 }
 
 /** unique_violation, duplicate_table and duplicate_object occur if another node creates the same table concurrently. */
-const CREATED_CONCURRENTLY = new Set(['23505', '42P07', '42710'])
+const CONCURRENT_CREATION_CODES = new Set(['23505', '42P07', '42710'])
 
 /** Retries while another node holds the lock or the database is starting. */
 async function withRetries(step: () => Promise<void>): Promise<void> {
@@ -158,7 +158,7 @@ async function withRetries(step: () => Promise<void>): Promise<void> {
       const code = (error as { code?: string }).code
       // A full disk is not retryable: the operator must see the error at once.
       const isUnavailable = error instanceof KeywayError && !isDiskFull(error)
-      const isRetryable = isUnavailable || (code !== undefined && CREATED_CONCURRENTLY.has(code))
+      const isRetryable = isUnavailable || (code !== undefined && CONCURRENT_CREATION_CODES.has(code))
       if (!isRetryable || waited >= MAX_WAIT_MS) throw error
       await wait(RETRY_MS)
     }

@@ -109,7 +109,7 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
       return rows.map(toMessage)
     },
     async list(state, { limit, after }) {
-      const lists = await Promise.all(
+      const rowsOfStates = await Promise.all(
         (state === null ? STATES : [state]).map(each =>
           db
             .selectFrom('messages')
@@ -119,7 +119,9 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
             .execute(),
         ),
       )
-      const newestRows = lists.flat().sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1))
+      const newestRows = rowsOfStates
+        .flat()
+        .sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1))
       return toSlice(newestRows.slice(0, limit + 1).map(toMessage), limit, ({ createdAt, id }) => ({
         at: createdAt,
         id,

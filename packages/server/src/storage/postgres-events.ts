@@ -62,7 +62,7 @@ export function createPostgresEvents(
   let failureCount = 0
   let timer: NodeJS.Timeout | undefined
   let expectedTestId: string | null = null
-  let sentAt = 0
+  let testSentAt = 0
   let lagMs: number | undefined
 
   return {
@@ -138,7 +138,7 @@ export function createPostgresEvents(
   function receiveTest(id: string): void {
     if (id !== expectedTestId) return
     expectedTestId = null
-    lagMs = performance.now() - sentAt
+    lagMs = performance.now() - testSentAt
   }
 
   async function send(event: Event | TestEvent, to?: readonly string[]): Promise<void> {
@@ -163,7 +163,7 @@ export function createPostgresEvents(
     if (expectedTestId !== null)
       return replaceConnection(testedClient, new Error('a test event did not arrive'))
     expectedTestId = randomUUID()
-    sentAt = performance.now()
+    testSentAt = performance.now()
     // Sent over the pool, as events are. If the pool fails, that says nothing about this connection.
     await send({ type: 'events.test', id: expectedTestId }).catch(() => {
       expectedTestId = null

@@ -33,9 +33,9 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   let receivesUnsealed = false
   let connections = connect()
   let listening = false
-  let hasListened = false
+  let hasListenedBefore = false
   let expectedTestId: string | null = null
-  let sentAt = 0
+  let testSentAt = 0
   let lagMs: number | undefined
   let timer: NodeJS.Timeout | undefined
 
@@ -129,7 +129,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
 
   /** Sends a test event; if the previous one did not arrive, the connection delivers nothing. */
   async function sendTestEvent(): Promise<void> {
-    if (expectedTestId !== null && performance.now() - sentAt >= TEST_INTERVAL_MS) {
+    if (expectedTestId !== null && performance.now() - testSentAt >= TEST_INTERVAL_MS) {
       recordOutage(new Error('a test event did not arrive'))
       disconnect(connections)
       connections = connect()
@@ -138,7 +138,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     const { publisher, subscriber, isSubscribed } = connections
     if (!publisher.isReady || !subscriber.isReady || !isSubscribed || expectedTestId !== null) return
     expectedTestId = randomUUID()
-    sentAt = performance.now()
+    testSentAt = performance.now()
     await send({ type: 'events.test', id: expectedTestId }).catch(() => {})
     await time.synchronize().catch(() => {})
   }
@@ -146,14 +146,14 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   function receiveTest(id: string): void {
     if (id !== expectedTestId) return
     expectedTestId = null
-    lagMs = performance.now() - sentAt
+    lagMs = performance.now() - testSentAt
     if (listening) return
     listening = true
-    if (hasListened) {
+    if (hasListenedBefore) {
       log.info({}, 'events arrive again')
       deliver({ type: 'events.gap' })
     }
-    hasListened = true
+    hasListenedBefore = true
   }
 
   /** Records an outage of events, which lasts until a test event arrives. */

@@ -12,7 +12,7 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
   return {
     async lease(now, leasedUntil, capacities, nodeId) {
       if (capacities.length === 0) return []
-      // A nested query, since SQLite applies a limit only to a whole union.
+      // A nested query for each endpoint, since SQLite applies a limit only to a whole union.
       const dueIds = capacities
         .map(({ webhookId, capacity }) =>
           db.selectFrom(dueQueues(db, webhookId, now, capacity).as('due')).select('due.id'),
