@@ -12,7 +12,7 @@ export async function readAccount(
   { users, accounts, emailChanges }: Pick<HttpPorts, 'users' | 'accounts' | 'emailChanges'>,
   userId: string,
 ): Promise<AccountObject> {
-  const [user, account, change] = await Promise.all([
+  const [user, account, emailChange] = await Promise.all([
     users.get(userId),
     accounts.get(userId),
     emailChanges.pending(userId),
@@ -24,7 +24,7 @@ export async function readAccount(
     balance: { amount: formatMoney(account.balance), currency: CURRENCY },
     subscription: { plan, status, started_at: toRfc3339(startedAt) },
     charge_authorizations: account.authorizations.map(chargeAuthorizationObject),
-    email_change: change && emailChangeObject(change),
+    email_change: emailChange && emailChangeObject(emailChange),
     deletes_at: toRfc3339OrNull(user.deletesAt),
   }
 }

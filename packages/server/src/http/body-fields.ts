@@ -84,11 +84,11 @@ export function optional<Schema extends z.ZodType>(schema: Schema) {
 /** An e-mail address, converted to its canonical form, in which all addresses are stored and compared. */
 export const email = parsed('one plain address', 'ada@example.com', parseEmailAddress)
 
-const APP_ID = 'an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, no UUID'
+const APP_ID_RULE = 'an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, no UUID'
 
 /** The id of an app as a label; the app need not be registered. */
-export const appId = text(APP_ID, 'console').refine(isAppId, {
-  error: `must be ${APP_ID}, for example "console"`,
+export const appId = text(APP_ID_RULE, 'console').refine(isAppId, {
+  error: `must be ${APP_ID_RULE}, for example "console"`,
 })
 
 export const instant = parsed('an RFC 3339 instant with a time zone', '2030-01-01T00:00:00Z', parseRfc3339)

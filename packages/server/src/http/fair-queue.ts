@@ -86,7 +86,7 @@ export function createFairQueue(
   let dequeueCount = 0
   let scheduledAt = 0
   /** Whether the previous slice left requests in the queue. */
-  let isContinued = false
+  let hasBacklog = false
   let sliceEnd = 0
   /** The work that was started last. The time since then is charged to its network. */
   let runningWork: { charge(ms: number): void; at: number } | null = null
@@ -142,7 +142,7 @@ export function createFairQueue(
     startedOnArrival = 0
     if (countQueued() === 0) return
     const now = clock()
-    const otherWorkMs = isContinued ? now - scheduledAt : 0
+    const otherWorkMs = hasBacklog ? now - scheduledAt : 0
     sliceEnd = now + Math.min(MAX_SLICE_MS, Math.max(MIN_SLICE_MS, otherWorkMs))
     startNext()
   }
@@ -151,8 +151,8 @@ export function createFairQueue(
     const now = clock()
     runningWork?.charge(now - runningWork.at)
     runningWork = null
-    isContinued = countQueued() > 0
-    if (!isContinued) return
+    hasBacklog = countQueued() > 0
+    if (!hasBacklog) return
     if (now < sliceEnd) {
       run(dequeueNext(), now)
     } else {

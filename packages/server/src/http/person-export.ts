@@ -102,8 +102,8 @@ export function createPersonExports(deps: Deps, clock: Clock): PersonExports {
     yield field('balance', { amount: formatMoney(account.balance), currency: CURRENCY })
     yield field('subscription', { plan, status, started_at: toRfc3339(startedAt) })
     yield field('charge_authorizations', account.authorizations.map(chargeAuthorizationObject))
-    const change = await emailChanges.pending(user.id)
-    yield field('email_change', change && emailChangeObject(change))
+    const emailChange = await emailChanges.pending(user.id)
+    yield field('email_change', emailChange && emailChangeObject(emailChange))
     yield field('deletes_at', toRfc3339OrNull(user.deletesAt))
     yield* listField(
       'ledger',

@@ -8,6 +8,8 @@ const MAX_SUGGESTED_NAME_LENGTH = 24
 /** Suggests the nearest known name for an unknown one, or lists all. */
 export function suggestion(name: string, knownNames: readonly string[]): string {
   const isShort = name.length <= MAX_SUGGESTED_NAME_LENGTH
-  const nearest = isShort ? nearestName(name, knownNames, Math.max(2, name.length / 3)) : null
-  return nearest ? `did you mean ${JSON.stringify(nearest)}?` : `known fields: ${knownNames.join(', ')}`
+  const nearestKnownName = isShort ? nearestName(name, knownNames, Math.max(2, name.length / 3)) : null
+  return nearestKnownName
+    ? `did you mean ${JSON.stringify(nearestKnownName)}?`
+    : `known fields: ${knownNames.join(', ')}`
 }

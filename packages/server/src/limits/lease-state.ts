@@ -75,16 +75,17 @@ export function claim(
   const { [holder]: _, ...otherHolders } = state.holders
   const ownShares: NodeShares = {}
   const grants = claims.map(({ per, limit, counted, wanted }) => {
-    const past = entriesWithin(state.past[per] ?? [], per, now)
+    const pastRequests = entriesWithin(state.past[per] ?? [], per, now)
     const countedByOthers = Object.values(otherHolders).flatMap(holding =>
       entriesWithin(holding[per]?.counted ?? [], per, now),
     )
     const ownCount = sum(counted)
     const usedByOthers =
-      sum(past) + Object.values(otherHolders).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
+      sum(pastRequests) +
+      Object.values(otherHolders).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
     const held = Math.max(0, Math.min(wanted, limit - usedByOthers))
     ownShares[per] = { held: Math.max(held, ownCount), counted: compact(counted, per) }
-    const oldestAt = [...past, ...countedByOthers].reduce(
+    const oldestAt = [...pastRequests, ...countedByOthers].reduce(
       (least, [at]) => Math.min(least, at),
       Number.POSITIVE_INFINITY,
     )
@@ -122,9 +123,9 @@ export function withoutDeadHolders(
   for (const [holder, leaseEnd] of leaseEnds) {
     if (!Object.hasOwn(holders, holder)) continue
     for (const [per, { held, counted }] of entriesOf(holders[holder]!)) {
-      const unreported = held - sum(entriesWithin(counted, per, leaseEnd))
+      const unreportedCount = held - sum(entriesWithin(counted, per, leaseEnd))
       past = mergeWindows(past, {
-        [per]: unreported > 0 ? [...counted, [leaseEnd, unreported] as const] : counted,
+        [per]: unreportedCount > 0 ? [...counted, [leaseEnd, unreportedCount] as const] : counted,
       })
     }
     delete holders[holder]

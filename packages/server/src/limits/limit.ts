@@ -105,8 +105,8 @@ export function newLimits(wanted: WantedLimits, quotaId: string): Limits {
  * @param maxGranted the remaining calls of the previous quota, which the new one may not exceed; null if there is none
  */
 export function newQuota({ remaining, refill }: WantedQuota, id: string, maxGranted: number | null): Quota {
-  const granted = remaining ?? maxGranted ?? refill?.amount ?? 0
-  return { id, granted: maxGranted === null ? granted : Math.min(granted, maxGranted), refill }
+  const calls = remaining ?? maxGranted ?? refill?.amount ?? 0
+  return { id, granted: maxGranted === null ? calls : Math.min(calls, maxGranted), refill }
 }
 
 /**

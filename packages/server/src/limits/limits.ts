@@ -126,14 +126,14 @@ function subjectLimitsOf(
   { keyLimits, personLimits }: LimitPolicy,
 ): SubjectLimits[] {
   const subjectLimits: SubjectLimits[] = []
-  const keyWindows = strictest(limits.requests, operatorLimits.requests, keyLimits)
+  const keyWindows = strictestLimits(limits.requests, operatorLimits.requests, keyLimits)
   if (keyWindows.length > 0) subjectLimits.push({ subject: lineageId, windows: keyWindows })
   if (personLimits.length > 0) subjectLimits.push({ subject: PERSON_PREFIX + userId, windows: personLimits })
   return subjectLimits
 }
 
 /** The lowest limit of each window, shortest window first. */
-function strictest(...sources: (readonly RequestLimit[])[]): readonly RequestLimit[] {
+function strictestLimits(...sources: (readonly RequestLimit[])[]): readonly RequestLimit[] {
   const [first, ...otherSources] = sources.filter(source => source.length > 0)
   if (!first || otherSources.length === 0) return first ?? []
   const allLimits = [...first, ...otherSources.flat()]

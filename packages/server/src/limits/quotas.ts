@@ -122,7 +122,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
   }
 
   async function takeWithLeases(quotas: readonly Quota[], count: number): Promise<void> {
-    await returnOldestIfFull()
+    await giveBackOldestIfFull()
     for (;;) {
       const insufficientQuotas = quotas.filter(quota => !isEnough(blockOf(quota), count))
       if (insufficientQuotas.length === 0) return consume(quotas, count)
@@ -180,7 +180,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
     if (left > 0 && !isExpired(block, now)) await store.giveBack(id, left, refillsAt, now)
   }
 
-  async function returnOldestIfFull(): Promise<void> {
+  async function giveBackOldestIfFull(): Promise<void> {
     if (blocks.size <= MAX_BLOCKS) return
     const [oldest] = blocks
     if (oldest) await giveBack(...oldest)

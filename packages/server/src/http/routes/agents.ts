@@ -62,8 +62,7 @@ export function agentRoutes({ hub, meter }: Pick<HttpPorts, 'hub' | 'meter'>): R
       errors: ['rate_limited'],
       async handle({ principal, params, body }) {
         const { data, reply_to } = body
-        const to = params.connection_id
-        const outcome = await hub.sendTo(principal.userId, to, data as Json, reply_to)
+        const outcome = await hub.sendTo(principal.userId, params.connection_id, data as Json, reply_to)
         if (!outcome) throw notFound()
         meter.count(principal.userId, principal.keyId, 'messagesSent')
         return ok({ ...outcome })

@@ -73,8 +73,8 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
   }
 
   function releaseStream(appId: string): void {
-    const remaining = openStreams.get(appId)! - 1
-    if (remaining > 0) openStreams.set(appId, remaining)
+    const remainingStreams = openStreams.get(appId)! - 1
+    if (remainingStreams > 0) openStreams.set(appId, remainingStreams)
     else openStreams.delete(appId)
   }
 }

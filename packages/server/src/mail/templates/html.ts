@@ -126,13 +126,13 @@ const ADDRESS_MARK = '\uE000'
 
 /** Links to the operator's own pages, on one line. */
 function operatorLinks({ brand: { accent, links }, linkLabels }: MailProduct): Html {
-  const names = (['terms', 'privacy'] as const).filter(name => links[name] !== null)
-  if (names.length === 0) return html``
-  return html`<br>${names.map((name, at) => html`${at > 0 ? ' · ' : ''}<a class="link" href="${links[name]!}" style="color:${accent.light.accent}">${linkLabels[name]}</a>`)}`
+  const linkNames = (['terms', 'privacy'] as const).filter(name => links[name] !== null)
+  if (linkNames.length === 0) return html``
+  return html`<br>${linkNames.map((name, at) => html`${at > 0 ? ' · ' : ''}<a class="link" href="${links[name]!}" style="color:${accent.light.accent}">${linkLabels[name]}</a>`)}`
 }
 
 /** Maximum size of the logo in pixels. */
-const LOGO_HEIGHT = 32
+const MAX_LOGO_HEIGHT = 32
 const MAX_LOGO_WIDTH = 280
 
 /**
@@ -142,7 +142,7 @@ const MAX_LOGO_WIDTH = 280
 function renderWordmark(product: MailProduct): Html {
   const { logo } = product.brand
   if (logo?.type !== 'image/png') return renderInitial(product)
-  const scale = Math.min(LOGO_HEIGHT / logo.height, MAX_LOGO_WIDTH / logo.width)
+  const scale = Math.min(MAX_LOGO_HEIGHT / logo.height, MAX_LOGO_WIDTH / logo.width)
   const [logoWidth, logoHeight] = [Math.round(logo.width * scale), Math.round(logo.height * scale)]
   const hasName = !isMark(logo)
   const image = html`<img src="${product.publicUrl}${imagePath('logo', logo)}" width="${logoWidth}" height="${logoHeight}" alt="${hasName ? product.name : ''}" border="0" style="display:block;border:0">`
