@@ -6,6 +6,7 @@ const PROGRAMS = [
   'start',
   'breakdown',
   'exchange',
+  'threads',
   'introspect',
   'limited',
   'oauth',

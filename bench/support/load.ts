@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { LoadJob, LoadResult } from './load-protocol.ts'
-import { cpuSeconds, LOAD_CORE, spawnPinned } from './machine.ts'
+import { cpuSeconds, LOAD_CORE, mainThreadCpuSeconds, spawnPinned } from './machine.ts'
 
 export interface Load extends AsyncDisposable {
   /** Runs a job against a listening process, or several that share a port. @throws Error if an answer is not 2xx */
@@ -11,6 +11,8 @@ export interface Measurement extends LoadResult {
   perSecond: number
   /** Processor time of the measured processes per answer, in microseconds. */
   cpuMicroseconds: number
+  /** The part of it that the event loops used, whose speed limits the service. */
+  eventLoopMicroseconds: number
 }
 
 /** Starts the load generator as a process on another core than the server. */
@@ -20,12 +22,14 @@ export async function startLoad(): Promise<Load> {
   await once(child, 'spawn')
   return {
     async run(job, pids) {
-      const processorTime = () => [pids].flat().reduce((sum, pid) => sum + cpuSeconds(pid), 0)
+      const sumOf = (seconds: (pid: number) => number) =>
+        [pids].flat().reduce((sum, pid) => sum + seconds(pid), 0)
       child.send(job)
       await once(child, 'message')
-      const secondsBefore = processorTime()
+      const before = { all: sumOf(cpuSeconds), eventLoop: sumOf(mainThreadCpuSeconds) }
       const [result] = (await once(child, 'message')) as [LoadResult]
-      const usedSeconds = processorTime() - secondsBefore
+      const usedSeconds = sumOf(cpuSeconds) - before.all
+      const eventLoopSeconds = sumOf(mainThreadCpuSeconds) - before.eventLoop
       if (result.failed > 0 || result.answered === 0) {
         throw new Error(`${result.failed} requests failed, ${result.answered} succeeded: ${result.failure}`)
       }
@@ -33,6 +37,7 @@ export async function startLoad(): Promise<Load> {
         ...result,
         perSecond: result.answered / result.seconds,
         cpuMicroseconds: (usedSeconds * 1e6) / result.answered,
+        eventLoopMicroseconds: (eventLoopSeconds * 1e6) / result.answered,
       }
     },
     async [Symbol.asyncDispose]() {

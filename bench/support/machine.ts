@@ -33,7 +33,16 @@ export function spawnPinned(
 
 /** Processor time in seconds that a process has used, over all threads. */
 export function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  return cpuSecondsOf(`/proc/${pid}/stat`)
+}
+
+/** Processor time in seconds that the main thread of a process has used, which runs the event loop. */
+export function mainThreadCpuSeconds(pid: number): number {
+  return cpuSecondsOf(`/proc/${pid}/task/${pid}/stat`)
+}
+
+function cpuSecondsOf(statFile: string): number {
+  const stat = readFileSync(statFile, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }

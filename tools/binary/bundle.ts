@@ -54,7 +54,12 @@ export async function bundle(input: string, format: 'cjs' | 'esm'): Promise<stri
   })
   // Not minified, since logs contain the names of errors, and stack traces those of functions.
   const { output } = await build.generate({ format, codeSplitting: false, comments: false })
-  return escapeNonAscii(output[0]!.code)
+  return escapeNonAscii(withBuiltInsOnly(output[0]!.code))
+}
+
+/** In a thread, whose module has no path, `require` finds built-in modules only: all others are bundled. */
+function withBuiltInsOnly(code: string): string {
+  return code.replaceAll('createRequire(import.meta.url)', "createRequire('/')")
 }
 
 const rewritePaths: Plugin = {

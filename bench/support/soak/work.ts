@@ -19,6 +19,8 @@ interface Person extends SignedInUser {
   /** Sends requests to `responder`, which is on another node if there are several. */
   requester: Agent
   responder: Agent
+  /** Requests that wait for an answer of `responder`. */
+  requests: Set<Promise<unknown>>
 }
 
 export interface SoakWork {
@@ -87,7 +89,8 @@ export async function startWork(
   async function createPerson(address: string, n: number): Promise<Person> {
     const person = await signIn(address, n)
     const { key } = await person.client.apiKeys.create({ name: 'soak' })
-    return { ...person, key, requester: await connect(key, n), responder: await connect(key, n + 1) }
+    const [requester, responder] = [await connect(key, n), await connect(key, n + 1)]
+    return { ...person, key, requester, responder, requests: new Set() }
   }
 
   async function connect(apiKey: string, n: number): Promise<Agent> {
@@ -107,8 +110,11 @@ export async function startWork(
   }
 
   function sendRequest(n: number): Promise<unknown> {
-    const { requester, responder } = personAt(n)
-    return requester.request(responder.connection!.connectionId, { n }, { timeout: REQUEST_TIMEOUT_MS })
+    const { requester, responder, requests } = personAt(n)
+    const connectionId = responder.connection!.connectionId
+    const request = requester.request(connectionId, { n }, { timeout: REQUEST_TIMEOUT_MS })
+    requests.add(request)
+    return request.finally(() => requests.delete(request))
   }
 
   /** Requests lists of people, audit rows and statistics, in turn. */
@@ -149,10 +155,13 @@ export async function startWork(
     if (!isRefused) throw new Error('a revoked key was not refused')
   }
 
+  /** The former agent answers what was sent to it before it closes. */
   async function replaceAgent(n: number): Promise<void> {
     const person = personAt(n)
-    const formerAgent = person.responder
+    const { responder: formerAgent, requests } = person
     person.responder = await connect(person.key, n)
+    person.requests = new Set()
+    await Promise.allSettled(requests)
     formerAgent.close()
   }
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import type { HttpBindings } from '@hono/node-server'
 import { createAdministration } from './administration/administration.ts'
 import { createCharges } from './billing/charges.ts'
@@ -123,6 +124,8 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     httpServer.close()
     httpServer.closeAllConnections()
   })
+  // PostgreSQL has other ways to use more cores: it answers queries on one, and serves several processes.
+  if (config.database.engine === 'sqlite' && availableParallelism() > 1) services.signer.allowThread()
   await services.storage.store.outbox.releaseAbandoned(services.clock.now() - NODE_TIMEOUT_MS)
   dispatcher.start()
   const timers = createTimers({ ...services, clockReference: services.storage.engine.clockReference })

@@ -42,6 +42,7 @@ import { createSecrets, SealError, type Secrets } from './secrets.ts'
 import { logSecurityEvents } from './security-events/log.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
+import { createSigner } from './signing-keys/signer.ts'
 import { createSigningKeys } from './signing-keys/signing-keys.ts'
 import { createStatistics, type StatisticsCounter } from './statistics/statistics.ts'
 import { createStorage, type DatabaseStorage } from './storage/database.ts'
@@ -141,7 +142,8 @@ export function compose<Base extends Resources>(config: Config, log: Log, baseRe
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
     reloadInterval: resources.storage.engine.pollInterval,
   })
-  const jwt = createJwt({ ...sharedDeps, signingKeys, issuer: publicUrl })
+  const signer = createSigner(log)
+  const jwt = createJwt({ ...sharedDeps, signingKeys, signer, issuer: publicUrl })
   const outbox = createOutbox(sharedDeps)
   const suppressions = createSuppressions(sharedDeps)
   const users = createUsers(sharedDeps)
@@ -223,6 +225,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, baseRe
     statistics,
     usage: createUsageReports(resources),
     signingKeys,
+    signer,
     jwt,
     outbox,
     suppressions,
@@ -266,7 +269,10 @@ export function compose<Base extends Resources>(config: Config, log: Log, baseRe
       )
       return webhooks
     },
-    close: () => resources.storage.close(),
+    async close() {
+      await signer.close()
+      await resources.storage.close()
+    },
   }
 }
 

@@ -116,8 +116,7 @@ export function createAgentTokens(deps: {
         exp: expiresAt,
         jti: newId(now),
       }
-      const isDefault = alg === DEFAULT_ALG
-      const token = isDefault ? jwt.sign(TYP, claims) : await jwt.signAs(alg!, TYP, claims)
+      const token = await jwt.signAs(alg!, TYP, claims)
       meter.count(apiKey.userId, apiKey.id, 'exchanges', 1, now)
       const limits = limitStates && (await limitStates)
       return { token, agentId: apiKey.userId, expiresIn, scopes, limits }

@@ -8,7 +8,8 @@ import {
   randomBytes,
 } from 'node:crypto'
 import { promisify } from 'node:util'
-import { keyPairOf, SEED_BYTES, type SecretKey, sign, verify } from './ed25519.ts'
+import { keyPairOf, SEED_BYTES, type SecretKey } from './ed25519.ts'
+import type { Signer } from './signer.ts'
 import type { SigningAlg, SigningKey } from './signing-key.ts'
 
 /** Bits of RS256 keys: 128 bits of security (NIST SP 800-57 part 1, table 2), as the other algorithms have. */
@@ -74,8 +75,9 @@ export function openKeyPair(
 }
 
 /** The signature of a JWS (RFC 7515). RSA signatures are computed in another thread, since they take a millisecond. */
-export async function signWith(key: OpenedSigningKey, message: Buffer): Promise<Buffer> {
-  if (key.alg === 'EdDSA') return sign(message, key.secretKey)
+export async function signWith(key: OpenedSigningKey, signingInput: string, signer: Signer): Promise<Buffer> {
+  if (key.alg === 'EdDSA') return signer.sign(signingInput, key.secretKey)
+  const message = Buffer.from(signingInput)
   if (key.alg === 'ES256')
     return nodeSign('sha256', message, { key: key.privateKey, dsaEncoding: 'ieee-p1363' })
   return new Promise((resolve, reject) =>
@@ -86,8 +88,14 @@ export async function signWith(key: OpenedSigningKey, message: Buffer): Promise<
 }
 
 /** Whether the signature was made with this key and its algorithm. */
-export function verifyWith(key: OpenedSigningKey, message: Buffer, signature: Buffer): boolean {
-  if (key.alg === 'EdDSA') return verify(message, signature, key.secretKey)
+export function verifyWith(
+  key: OpenedSigningKey,
+  signingInput: string,
+  signature: Buffer,
+  signer: Signer,
+): boolean | Promise<boolean> {
+  if (key.alg === 'EdDSA') return signer.verify(signingInput, signature, key.secretKey)
+  const message = Buffer.from(signingInput)
   if (key.alg === 'ES256')
     return (
       signature.length === ES256_SIGNATURE_BYTES &&

@@ -53,7 +53,11 @@ export function signWithNode(message: Buffer, { keyObject }: SecretKey): Buffer 
  * accepted. The computed signature is never returned, so this is no signing oracle.
  */
 export function verify(message: Buffer, signature: Buffer, secretKey: SecretKey): boolean {
-  return signature.length === SIGNATURE_BYTES && timingSafeEqual(sign(message, secretKey), signature)
+  return isSameSignature(signature, sign(message, secretKey))
+}
+
+export function isSameSignature(signature: Buffer, expected: Buffer): boolean {
+  return signature.length === SIGNATURE_BYTES && timingSafeEqual(signature, expected)
 }
 
 /** The key pair of a 32-byte seed. */

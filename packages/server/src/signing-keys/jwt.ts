@@ -2,6 +2,7 @@ import { type Clock, DAY, SECOND } from '../clock.ts'
 import { type OpenedSigningKey, signWith, verifyWith } from './algorithms.ts'
 import { sign } from './ed25519.ts'
 import { KnownTokens } from './known-tokens.ts'
+import type { Signer } from './signer.ts'
 import type { SigningAlg } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
@@ -11,9 +12,12 @@ export type JwtType = 'agent_ws' | 'at+jwt' | 'JWT' | 'logout+jwt'
 type Claims = Record<string, unknown>
 
 export interface Jwt {
-  /** Signs a token with EdDSA; `typ` goes into the header with `alg` and `kid`. On the hot path. */
+  /** Signs a token with EdDSA on the event loop; `typ` goes into the header with `alg` and `kid`. */
   sign(typ: JwtType, claims: Claims): string
-  /** Like `sign`, with any algorithm. The first use of an algorithm creates its key. */
+  /**
+   * Signs a token with any algorithm, under load in another thread. On the hot path. The first use of an algorithm
+   * creates its key.
+   */
   signAs(alg: SigningAlg, typ: JwtType, claims: Claims): Promise<string>
   /**
    * The claims of a token that one of our own keys signed with that key's algorithm, with this header type, issuer and
@@ -37,8 +41,13 @@ export const MAX_LIFETIME_SECONDS = DAY / SECOND
 /**
  * JSON Web Tokens (RFC 7519), by the rules of RFC 8725: one algorithm per key, explicit types, no key from a header.
  */
-export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer: string }): Jwt {
-  const { signingKeys, clock, issuer } = deps
+export function createJwt(deps: {
+  signingKeys: SigningKeys
+  signer: Signer
+  clock: Clock
+  issuer: string
+}): Jwt {
+  const { signingKeys, signer, clock, issuer } = deps
   /** Encoded headers, by type and key id. */
   const headers = new Map<string, string>()
   /** Key ids, by encoded header. */
@@ -55,7 +64,7 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     async signAs(alg, typ, claims) {
       const key = await signingKeys.currentOf(alg)
       const signingInput = `${header(typ, key)}.${encode(JSON.stringify(claims))}`
-      return withSignature(signingInput, await signWith(key, Buffer.from(signingInput)))
+      return withSignature(signingInput, await signWith(key, signingInput, signer))
     },
 
     async verify(token, { typ, audience }) {
@@ -82,13 +91,13 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     return token
   }
 
-  function claimsIfVerified(
+  async function claimsIfVerified(
     token: string,
     { payload, signingInput, signature }: TokenParts,
     key: OpenedSigningKey,
-  ): Claims | null {
+  ): Promise<Claims | null> {
     const bytes = decode(signature)
-    if (!bytes || !verifyWith(key, Buffer.from(signingInput), bytes)) return null
+    if (!bytes || !(await verifyWith(key, signingInput, bytes, signer))) return null
     const claims = claimsOf(payload)
     // The payload must be encoded as this service encodes it: no duplicate members, no numbers beyond double precision.
     if (!claims || encode(JSON.stringify(claims)) !== payload) return null

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose'
 import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
 import { createApps } from '../../src/apps/apps.ts'
 import { SECOND } from '../../src/clock.ts'
+import { altered } from '../support/altered.ts'
 import { forEachEngine } from '../support/engines.ts'
+import { until } from '../support/patience.ts'
 import { caller, openServices, PUBLIC_URL, refusedWith, type Services } from '../support/services.ts'
 
 const HUB = `${PUBLIC_URL}/hub`
@@ -53,6 +56,35 @@ forEachEngine(engine => {
     assert.equal(iat, Math.floor(services.clock.now() / 1000))
     assert.deepEqual([nbf, exp], [iat, iat! + 900])
     assert.match(jti!, /^[0-9a-f-]{36}$/)
+  })
+
+  test('tokens that a second thread signs and verifies under load are those of any exchange', async t => {
+    const services = await openServices(engine, t)
+    t.after(() => services.signer.close())
+    const { key } = await withKey(services)
+    services.signer.allowThread()
+    const { secretKey } = services.signingKeys.current()
+    await until('the thread runs', async () => {
+      for (let turn = 0; turn < 50; turn++) {
+        for (let n = 0; n < 8; n++) services.signer.sign('load', secretKey)
+        await nextTurn()
+      }
+      return services.signer.hasThread
+    })
+    const calls = Array.from({ length: 20 }, () => services.agentTokens.exchange(key, undefined, caller()))
+    const tokens = (await Promise.all(calls)).map(({ token }) => token)
+    const keySet = createLocalJWKSet(services.signingKeys.jwks())
+    const currentDate = new Date(services.clock.now())
+    for (const token of tokens)
+      await jwtVerify(token, keySet, { audience: HUB, typ: 'agent_ws', currentDate })
+    const forged = tokens.map(token => altered(token))
+    const verified = await Promise.all(
+      [...tokens, ...forged].map(token => services.agentTokens.verify(token)),
+    )
+    assert.deepEqual(
+      verified.map(claims => claims !== null),
+      [...tokens.map(() => true), ...forged.map(() => false)],
+    )
   })
 
   test('a token of an unrestricted key has no scope claim, and is verified as unrestricted', async t => {

@@ -3,7 +3,9 @@ import { createHmac, createPublicKey } from 'node:crypto'
 import { test } from 'node:test'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { BY_COMMAND_LINE, createAudit } from '../../src/audit/audit.ts'
+import { createLog } from '../../src/log.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
+import { createSigner } from '../../src/signing-keys/signer.ts'
 import { SIGNING_ALGS, type SigningAlg } from '../../src/signing-keys/signing-key.ts'
 import { createSigningKeys, PUBLISHED_BEFORE_USE } from '../../src/signing-keys/signing-keys.ts'
 import type { Storage } from '../../src/store.ts'
@@ -20,7 +22,12 @@ function nodeOn(testStorage: TestStorage, storage: Storage = testStorage.storage
     audit: createAudit({ ...testStorage, storage }),
     longestTokenSeconds: 900,
   })
-  const jwt = createJwt({ signingKeys: keys, clock: testStorage.clock, issuer: PUBLIC_URL })
+  const jwt = createJwt({
+    signingKeys: keys,
+    signer: createSigner(createLog('silent')),
+    clock: testStorage.clock,
+    issuer: PUBLIC_URL,
+  })
   const claims = () => {
     const iat = Math.floor(testStorage.clock.now() / 1000)
     return { type: 'access', iss: PUBLIC_URL, aud: 'shop', sub: 's', iat, exp: iat + 900, jti: 'j' }

@@ -10,6 +10,7 @@ import { RELOAD_INTERVAL } from '../../src/reloading.ts'
 import { createSecrets, SealError } from '../../src/secrets.ts'
 import { keyPairOf, SEED_BYTES } from '../../src/signing-keys/ed25519.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
+import { createSigner } from '../../src/signing-keys/signer.ts'
 import type { SigningKey } from '../../src/signing-keys/signing-key.ts'
 import {
   createSigningKeys,
@@ -31,7 +32,12 @@ function nodeOn(testStorage: TestStorage, storage: Storage = testStorage.storage
     audit: createAudit({ ...testStorage, storage }),
     longestTokenSeconds: LONGEST_TOKEN_SECONDS,
   })
-  const jwt = createJwt({ signingKeys: keys, clock: testStorage.clock, issuer: ISSUER })
+  const jwt = createJwt({
+    signingKeys: keys,
+    signer: createSigner(createLog('silent')),
+    clock: testStorage.clock,
+    issuer: ISSUER,
+  })
   const issue = () => {
     const iat = Math.floor(testStorage.clock.now() / 1000)
     const claims = {

@@ -4,9 +4,11 @@ import { createRequire, registerHooks } from 'node:module'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compactVerify, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from 'jose'
+import { createLog } from '../../src/log.ts'
 import type { PublicJwk } from '../../src/signing-keys/algorithms.ts'
 import { keyPairOf, sign, signWithNode, verify } from '../../src/signing-keys/ed25519.ts'
 import { createJwt, type Jwt, MAX_JWT_LENGTH } from '../../src/signing-keys/jwt.ts'
+import { createSigner } from '../../src/signing-keys/signer.ts'
 import type { SigningKeys } from '../../src/signing-keys/signing-keys.ts'
 import { createTestClock } from '../support/clock.ts'
 
@@ -43,11 +45,16 @@ const signingKeys: SigningKeys = {
   rotate: async () => ({ kid: KID, keys: [], signsFrom: 0 }),
 }
 /** The signing node, which caches the tokens that it issued. */
-const jwt: Jwt = createJwt({ signingKeys, clock, issuer: ISSUER })
+const jwt: Jwt = createJwt({ signingKeys, signer: createSigner(createLog('silent')), clock, issuer: ISSUER })
 
 /** Verifies on the signing node and on one that sees every token for the first time, and asserts the same result. */
 async function verifyOnBothNodes(token: string, expected: Parameters<Jwt['verify']>[1] = EXPECTED) {
-  const otherNode = createJwt({ signingKeys, clock, issuer: ISSUER })
+  const otherNode = createJwt({
+    signingKeys,
+    signer: createSigner(createLog('silent')),
+    clock,
+    issuer: ISSUER,
+  })
   const claims = await jwt.verify(token, expected)
   assert.deepEqual(await otherNode.verify(token, expected), claims)
   return claims
@@ -298,7 +305,12 @@ describe('type, audience, issuer', () => {
 describe('times', () => {
   test('a token is valid until the last millisecond before exp', async () => {
     const localClock = createTestClock()
-    const localJwt = createJwt({ signingKeys, clock: localClock, issuer: ISSUER })
+    const localJwt = createJwt({
+      signingKeys,
+      signer: createSigner(createLog('silent')),
+      clock: localClock,
+      issuer: ISSUER,
+    })
     const exp = Math.floor(localClock.now() / 1000) + 900
     const token = localJwt.sign('agent_ws', claims({ exp }))
     localClock.set(exp * 1000 - 1)

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { createLog } from '../../src/log.ts'
 import type { OpenedSigningKey } from '../../src/signing-keys/algorithms.ts'
 import { keyPairOf } from '../../src/signing-keys/ed25519.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
 import { KnownTokens } from '../../src/signing-keys/known-tokens.ts'
+import { createSigner } from '../../src/signing-keys/signer.ts'
 import type { SigningKeys } from '../../src/signing-keys/signing-keys.ts'
 import { altered } from '../support/altered.ts'
 import { createTestClock, type TestClock } from '../support/clock.ts'
@@ -68,7 +70,12 @@ test('a token with another signature is refused however often it is presented, a
   const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
   const key: OpenedSigningKey = { kid: 'one', alg: 'EdDSA', secretKey }
   const signingKeys = { current: () => key, find: async () => key } as unknown as SigningKeys
-  const jwt = createJwt({ signingKeys, clock, issuer: 'https://keyway.test' })
+  const jwt = createJwt({
+    signingKeys,
+    signer: createSigner(createLog('silent')),
+    clock,
+    issuer: 'https://keyway.test',
+  })
   const forgedToken = altered(jwt.sign('agent_ws', agentClaims(clock)))
   for (let attempt = 0; attempt < 3; attempt++) assert.equal(await jwt.verify(forgedToken, EXPECTED), null)
 })
@@ -78,7 +85,12 @@ test('a known token is dropped at its expiry and when its signing key is removed
   const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
   let key: OpenedSigningKey | null = { kid: 'one', alg: 'EdDSA', secretKey }
   const signingKeys = { current: () => key, find: async () => key } as unknown as SigningKeys
-  const jwt = createJwt({ signingKeys, clock, issuer: 'https://keyway.test' })
+  const jwt = createJwt({
+    signingKeys,
+    signer: createSigner(createLog('silent')),
+    clock,
+    issuer: 'https://keyway.test',
+  })
   const token = jwt.sign('agent_ws', agentClaims(clock))
   assert.ok(await jwt.verify(token, EXPECTED))
   assert.equal(await jwt.verify(token, { ...EXPECTED, audience: 'another' }), null)

@@ -1,0 +1,11 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { openExchangeSteps } from './exchange-steps.ts'
+
+/** A thread that issues the tokens of a batch of key hashes, and answers with their list. */
+
+const steps = openExchangeSteps(workerData as string)
+parentPort!.on('message', (keyHashes: string[] | null) => {
+  if (keyHashes) parentPort!.postMessage(keyHashes.map(steps.issueToken))
+  else parentPort!.close()
+})
+parentPort!.postMessage('opened')
