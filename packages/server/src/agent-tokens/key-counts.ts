@@ -43,7 +43,7 @@ export class KeyCounts {
   #mask = 0
   #inserted = 0
   #moved = 0
-  /** Hash of the key of the last call of `find`. */
+  /** The two halves of the key's hash that `#hash` computed last. */
   #low = 0
   #high = 0
 

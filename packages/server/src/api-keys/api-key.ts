@@ -20,7 +20,7 @@ export function administers(scopes: Scopes): boolean {
 
 export const API_KEY_PREFIX = 'svc_'
 export const API_KEY_RANDOM_LENGTH = 32
-/** Characters of a key that are stored in plain text, so that its owner recognises it. */
+/** Number of a key's first characters that are stored in plain text, so that its owner recognises the key. */
 export const STORED_PREFIX_LENGTH = 12
 export const MAX_ALLOWED_NETWORKS = 32
 
@@ -58,7 +58,7 @@ export interface ApiKey {
   replacedBy: string | null
   /** The owner's own id for whatever the key belongs to; need not be unique. */
   externalId: string | null
-  /** Length of the metadata, which is stored separately (`ApiKeyStore.metadataOf`); null if there is none. */
+  /** Length of the metadata, which are stored separately (`ApiKeyStore.metadataOf`); null if there are none. */
   metadataBytes: number | null
   /**
    * The id of the first key of a chain of rotations. The use of limits is counted under it, so that a successor

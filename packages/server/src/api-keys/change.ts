@@ -132,7 +132,7 @@ async function lockIfRightsChange(
   return tx.apiKeys.findOwned(found.userId, found.id)
 }
 
-/** Whether the networks change. Only then is the change recorded, and do hubs load the key's status again. */
+/** Whether the networks change. Only such a change is recorded for the hubs, which then load the key's status again. */
 function changesNetworks(current: ApiKey, { allowedNetworks }: KeyChange): boolean {
   return allowedNetworks !== undefined && allowedNetworks.join() !== current.allowedNetworks.join()
 }

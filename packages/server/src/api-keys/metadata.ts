@@ -61,11 +61,11 @@ function problemOfMembers(metadata: Metadata): string | null {
   for (let depth = 1; level.length > 0; depth++) {
     const next: Json[] = []
     for (const value of level) {
-      if (typeof value === 'number' && !isExact(value)) return INEXACT
-      if (typeof value === 'string' && !isClean(value)) return UNCLEAN
+      if (typeof value === 'number' && !isExact(value)) return INEXACT_MESSAGE
+      if (typeof value === 'string' && !isClean(value)) return UNCLEAN_MESSAGE
       if (typeof value !== 'object' || value === null) continue
       if (depth > MAX_METADATA_DEPTH) return `must be nested at most ${MAX_METADATA_DEPTH} levels deep`
-      if (!Object.keys(value).every(isClean)) return UNCLEAN
+      if (!Object.keys(value).every(isClean)) return UNCLEAN_MESSAGE
       for (const member of Object.values(value)) next.push(member)
     }
     level = next
@@ -73,8 +73,8 @@ function problemOfMembers(metadata: Metadata): string | null {
   return null
 }
 
-const UNCLEAN = 'must not contain NUL or lone surrogates'
-const INEXACT =
+const UNCLEAN_MESSAGE = 'must not contain NUL or lone surrogates'
+const INEXACT_MESSAGE =
   'must have no whole number beyond ±9007199254740991, which would be rounded: send it as a text'
 
 /** Most JSON parsers, this one included, round whole numbers beyond ±2^53 without an error (RFC 7493 section 2.2). */

@@ -82,7 +82,7 @@ export interface Apps {
   /** The valid secrets, newest first. @throws KeywayError `not_found` */
   secrets(id: string): Promise<AppSecret[]>
   /**
-   * Creates a secret, returned only here. The previous one stays valid; one before that is removed.
+   * Creates a secret, returned only here. The previous secret stays valid; the one before it is removed.
    *
    * @param removes the id of the secret that may be removed; null: no secret may be removed; absent: any secret may
    * @throws KeywayError `not_found`, `invalid_request` (also if another secret would be removed)

@@ -12,10 +12,10 @@ export const MAX_REQUEST_LENGTH = 2600
 export type Prompt = 'none' | 'login' | 'consent' | 'select_account'
 const PROMPTS: readonly string[] = ['none', 'login', 'consent', 'select_account'] satisfies Prompt[]
 
-/** The parameters of a request, each once and not empty. */
+/** The parameters of a request by name. Each was sent once and is not empty. */
 export type RequestParams = Readonly<Record<string, string>>
 
-/** The parameters that have a meaning here; others are ignored (RFC 6749 section 3.1). */
+/** The parameters that this service reads; others are ignored (RFC 6749 section 3.1). */
 const PARAMETERS = [
   'client_id',
   'code_challenge',

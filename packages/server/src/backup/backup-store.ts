@@ -14,7 +14,7 @@ export interface BackupStore {
   read<Outcome>(
     work: (rows: AsyncIterable<{ table: string; row: Row }>, at: Instant) => Promise<Outcome>,
   ): Promise<Outcome>
-  /** Whether there are no accounts. */
+  /** Whether the database has no accounts. */
   isEmpty(): Promise<boolean>
   /** Whether a node used this database in the last ten seconds. */
   isServed(now: Instant): Promise<boolean>

@@ -19,7 +19,10 @@ export type JournalEntry =
       instance?: string
       /** The name of this file, so that it cannot replace another. */
       file?: string
-      /** The newest other files when this file was created, with the total length of their complete lines in bytes. */
+      /**
+       * The newest other files when this file was created, each with the total length of its complete lines in bytes,
+       * so that missing and truncated files are noticed.
+       */
       beside?: { file: string; bytes: number }[]
     }
   /** The last line of a file, written at a regular shutdown or before the next day's file. */
@@ -97,8 +100,8 @@ export function toLedgerEntry({
 export type EntryOf<Type extends JournalEntry['type']> = Extract<JournalEntry, { type: Type }>
 
 /**
- * The id of a service. It survives restores, a change of the engine and rotations of `KEYWAY_SECRET`, since it is
- * derived from the address pepper, and does not reveal the pepper.
+ * The id of a service. It survives restores, a change of the database engine and rotations of `KEYWAY_SECRET`, since it
+ * is derived from the address pepper, and does not reveal the pepper.
  */
 export function instanceOf(addressPepper: Buffer): string {
   return hmac(addressPepper, 'keyway instance').toString('hex').slice(0, 16)

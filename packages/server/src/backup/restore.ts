@@ -75,8 +75,8 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
     const backup = await checkBackup(file, trust)
     const { header, counts } = backup
     refuseNewerSchema(header, await store.migrations())
-    if (!(await store.isEmpty())) throw new OperatorError(NOT_EMPTY)
-    if (await store.isServed(clock.now())) throw new OperatorError(IN_USE)
+    if (!(await store.isEmpty())) throw new OperatorError(NOT_EMPTY_MESSAGE)
+    if (await store.isServed(clock.now())) throw new OperatorError(IN_USE_MESSAGE)
     const journal =
       options.journalDir === null ? null : await verifyJournal(options.journalDir, header, trust)
     return store.write(async tx => {
@@ -109,9 +109,9 @@ function refuseNewerSchema(header: BackupHeader, appliedMigrations: readonly str
     )
 }
 
-const NOT_EMPTY =
+const NOT_EMPTY_MESSAGE =
   'This database has accounts already; a restore needs an empty one. Set KEYWAY_DATABASE_URL (or KEYWAY_DATA_DIR) accordingly.'
-const IN_USE = 'A server runs on this database. Stop it first.'
+const IN_USE_MESSAGE = 'A server runs on this database. Stop it first.'
 
 async function insertAll(
   tx: RestoreTransaction,

@@ -18,7 +18,9 @@ export interface Account {
 export interface Accounts extends ChargeAuthorizations {
   get(userId: string): Promise<Account>
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
-  /** The balance at the end of each of the last `BALANCE_DAYS` days (UTC), today's until now; oldest first. */
+  /**
+   * The balance at the end of each of the last `BALANCE_DAYS` days (UTC), and for today the current one; oldest first.
+   */
   balanceHistory(userId: string): Promise<DayBalance[]>
 }
 

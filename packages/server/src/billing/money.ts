@@ -8,7 +8,7 @@ export const CURRENCY = 'USD'
 /** The largest single amount, so that sums stay exact in a double. */
 export const MAX_AMOUNT: MicroDollars = 1_000_000 * MICROS_PER_DOLLAR
 
-/** The largest balance that credit may lead to; a tenth of the largest amount that is exact in a double. */
+/** The largest balance that a credit may result in: a tenth of the largest amount that is exact in a double. */
 export const MAX_BALANCE: MicroDollars = 900_000_000 * MICROS_PER_DOLLAR
 
 /** `2000000` becomes `"2.00"`; 2 to 6 decimal places, without trailing zeros beyond the second. */

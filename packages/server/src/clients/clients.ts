@@ -5,7 +5,10 @@ import type { Storage } from '../store.ts'
 import type { FindDocument } from './client-documents.ts'
 import type { Registration } from './registration.ts'
 
-/** Ways in which apps become OAuth clients without the operator, each only where the operator allows it. */
+/**
+ * The OAuth clients: apps that the operator registered and, where the operator allows it, apps that register themselves
+ * or that a metadata document describes.
+ */
 export interface Clients {
   /** The app with this client id: registered, or described by the document at that URL. @param network of the caller */
   find(clientId: string, network: string): Promise<App | null>

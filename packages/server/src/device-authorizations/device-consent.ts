@@ -14,7 +14,7 @@ function isStoredAsConsent({ clientId }: DeviceAuthorization): boolean {
   return clientId !== CLI_CLIENT_ID
 }
 
-/** Records that the person allows the app what the page showed, unless the operator trusts the app. */
+/** Records the person's consent to what the page showed, unless the operator trusts the app. */
 export async function grantConsent(
   tx: Transaction,
   approved: DeviceAuthorization,

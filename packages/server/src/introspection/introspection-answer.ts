@@ -24,7 +24,7 @@ export function mayNotConsume(): KeywayError {
   )
 }
 
-/** The members of a response about scopes. `scope` is absent for an unrestricted key, as in tokens. */
+/** The members of a response that state the scopes. As in tokens, `scope` is absent for an unrestricted key. */
 export function scopeMembers(scopes: Scopes): { scope?: string; unrestricted: boolean } {
   return scopes === null ? { unrestricted: true } : { scope: scopes.join(' '), unrestricted: false }
 }

@@ -22,7 +22,7 @@ export interface SigningKeys extends Reloading {
   reload(): Promise<void>
   /** The Ed25519 key to sign with. Synchronous and cheap, for the hot path. */
   current(): Ed25519SigningKey
-  /** The key to sign with by this algorithm. The first call over all nodes creates the first key. */
+  /** The key to sign with by this algorithm. Creates the first key of the algorithm if no node has created one. */
   currentOf(alg: SigningAlg): Promise<OpenedSigningKey>
   /**
    * A published key by `kid`; null for an unknown or retired one. An unknown `kid` may cause one read of the store.

@@ -137,10 +137,10 @@ forEachEngine(engine => {
       anAuthorization({ ...redeemedState, sessionId: 'late' }),
     ]
     for (const each of [redeemedInTime, redeemedEarlier]) await deviceAuthorizations.insert(each)
-    const keys = await race(testStorage, (tx, number) =>
+    const outcomes = await race(testStorage, (tx, number) =>
       tx.deviceAuthorizations.claimKey('one', `key ${number}`, NOW - 1),
     )
-    assert.equal(winners(keys).length, 1)
+    assert.equal(winners(outcomes).length, 1)
     assert.equal(await deviceAuthorizations.claimKey('late', 'key', NOW), null)
     assert.ok(await deviceAuthorizations.claimKey('late', 'key', NOW - 1))
   })
