@@ -11,15 +11,15 @@ import { problem } from './openapi-schemas.ts'
 import { paramNames, type Route } from './route.ts'
 import { TAGS } from './tags.ts'
 
-type Json = Record<string, unknown>
+type JsonObject = Record<string, unknown>
 
 /** The OpenAPI 3.1 document, generated from the route table and its schemas. */
 export function createOpenApi(
   routes: readonly Route[],
   { publicUrl, version }: { publicUrl: string; version: string },
 ) {
-  const schemas: Json = {}
-  const paths: Record<string, Json> = {}
+  const schemas: JsonObject = {}
+  const paths: Record<string, JsonObject> = {}
   for (const route of routes) {
     const method = route.method.toLowerCase()
     paths[route.path] = { ...paths[route.path], [method]: operationOf(route, schemas) }
@@ -52,7 +52,7 @@ export function createOpenApi(
   }
 }
 
-function operationOf(route: Route, schemas: Json): Json {
+function operationOf(route: Route, schemas: JsonObject): JsonObject {
   return {
     operationId: route.operation,
     tags: [route.tag],
@@ -71,8 +71,8 @@ function operationOf(route: Route, schemas: Json): Json {
 }
 
 /** Adds descriptions to those fields of a body whose schema has none. */
-function withDescriptions(schema: Json): Json {
-  const fields = Object.entries((schema.properties ?? {}) as Record<string, Json>)
+function withDescriptions(schema: JsonObject): JsonObject {
+  const fields = Object.entries((schema.properties ?? {}) as Record<string, JsonObject>)
   const properties = fields.map(([name, field]) => {
     const description = descriptionIn(field) ?? FIELD_DESCRIPTIONS[name]
     return [name, description === undefined ? field : { ...field, description }]
@@ -80,12 +80,12 @@ function withDescriptions(schema: Json): Json {
   return { ...schema, ...(fields.length > 0 && { properties: Object.fromEntries(properties) }) }
 }
 
-function descriptionIn({ description, anyOf = [] }: Json): string | undefined {
-  return (description as string) ?? (anyOf as Json[]).map(descriptionIn).find(Boolean)
+function descriptionIn({ description, anyOf = [] }: JsonObject): string | undefined {
+  return (description as string) ?? (anyOf as JsonObject[]).map(descriptionIn).find(Boolean)
 }
 
 /** The media types in which a route accepts its body: JSON, a form, or both. */
-function bodyContent({ form, example }: Route, schema: Json): Json {
+function bodyContent({ form, example }: Route, schema: JsonObject): JsonObject {
   return {
     ...(!form?.only && { 'application/json': { schema, example } }),
     ...(form && { 'application/x-www-form-urlencoded': { schema, example } }),
@@ -108,7 +108,7 @@ export function accessNote({ access }: Route): string {
   return ` Needs an access token, or an API key with the scope \`${access}\` or without scopes.`
 }
 
-function securityOf({ access }: Route): Json[] {
+function securityOf({ access }: Route): JsonObject[] {
   if (access === 'public') return []
   if (access === 'app') return [{ app: [] }]
   return access === 'session' || access === 'admin:session' || access === KEYS_CREATE
@@ -116,7 +116,7 @@ function securityOf({ access }: Route): Json[] {
     : [{ accessToken: [] }, { apiKey: [] }]
 }
 
-function parametersOf(route: Route, schemas: Json): Json[] {
+function parametersOf(route: Route, schemas: JsonObject): JsonObject[] {
   const pathParameters = paramNames(route.path).map(name => ({
     name,
     in: 'path',
@@ -125,7 +125,7 @@ function parametersOf(route: Route, schemas: Json): Json[] {
     ...paramSchema(name),
   }))
   const querySchema = route.query && toSchema(route.query, 'input', schemas)
-  const properties = Object.entries((querySchema?.properties ?? {}) as Record<string, Json>)
+  const properties = Object.entries((querySchema?.properties ?? {}) as Record<string, JsonObject>)
   const queryParameters = properties.map(([name, { description, ...schema }]) => ({
     name,
     in: 'query',
@@ -144,13 +144,13 @@ function parameterDescription(name: string): string | undefined {
   return PARAMETER_DESCRIPTIONS[name] ?? FIELD_DESCRIPTIONS[name]
 }
 
-function paramSchema(name: string): Json {
+function paramSchema(name: string): JsonObject {
   if (name === 'app_id') return { schema: { type: 'string' }, example: 'console' }
   if (name.endsWith('_id')) return { schema: { type: 'string', format: 'uuid' }, example: exampleIdOf(name) }
   return { schema: { type: 'string' }, example: 'rate_limited' }
 }
 
-function idempotencyHeader(requirement: 'optional' | 'required'): Json {
+function idempotencyHeader(requirement: 'optional' | 'required'): JsonObject {
   const { pattern, rule, example } = IDEMPOTENCY_KEYS[requirement]
   return {
     name: 'Idempotency-Key',
@@ -162,7 +162,7 @@ function idempotencyHeader(requirement: 'optional' | 'required'): Json {
   }
 }
 
-function answersOf(route: Route, schemas: Json): Json {
+function answersOf(route: Route, schemas: JsonObject): JsonObject {
   return Object.fromEntries(
     route.answers.map(({ status, description, schema, example, type = 'application/json', also }) => [
       String(status),
@@ -226,7 +226,7 @@ const OAUTH_ERROR_SCHEMA = {
   additionalProperties: false,
 }
 
-function errorsOf(route: Route): Json {
+function errorsOf(route: Route): JsonObject {
   if (route.errorFormat === 'oauth')
     return Object.fromEntries(
       Object.entries(OAUTH_ERRORS).map(([status, description]) => [
@@ -255,7 +255,7 @@ function errorsOf(route: Route): Json {
   )
 }
 
-function problemExample(code: ErrorCode, publicUrl: string): Json {
+function problemExample(code: ErrorCode, publicUrl: string): JsonObject {
   const { status, title, help } = PROBLEMS[code]
   return {
     type: `${publicUrl}/errors/${code}`,
@@ -268,18 +268,18 @@ function problemExample(code: ErrorCode, publicUrl: string): Json {
 }
 
 /** Converts a schema to JSON Schema. A named schema is added to the components, and a reference to it is returned. */
-function toSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Json): Json {
-  const { $schema, $defs, id, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json
-  for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
+function toSchema(schema: z.ZodType, io: 'input' | 'output', schemas: JsonObject): JsonObject {
+  const { $schema, $defs, id, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as JsonObject
+  for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, JsonObject>)) {
     schemas[name] = withComponentRefs(withoutId(definition))
   }
-  const ownSchema = withComponentRefs(rest) as Json
+  const ownSchema = withComponentRefs(rest) as JsonObject
   if (typeof id !== 'string') return ownSchema
   schemas[id] = ownSchema
   return { $ref: `#/components/schemas/${id}` }
 }
 
-function withoutId({ id: _, ...rest }: Json): Json {
+function withoutId({ id: _, ...rest }: JsonObject): JsonObject {
   return rest
 }
 

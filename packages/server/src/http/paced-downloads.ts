@@ -33,6 +33,7 @@ export function createPacing(
     },
   }
 
+  /** Returns a function that waits for the next turn of the client in the fair queue. */
   function turnWaiterFor(incoming: IncomingMessage): () => Promise<void> {
     // A client that disconnects ends the download; a turn that is still queued then does nothing.
     const flow = { ...flowOf(incoming), onDisconnect: () => {} }

@@ -6,7 +6,7 @@ import { KeywayError } from '../errors.ts'
  */
 export const MAX_CONCURRENT_CALLS = 1000
 
-/** The entries of networks without calls are removed once there are more entries than this. */
+/** Number of entries above which those of networks without calls are removed. */
 const PRUNE_THRESHOLD = 1000
 
 export interface WorkLimit {

@@ -32,7 +32,7 @@ interface WindowShare {
 
 export const EMPTY_STATE: SharedState = { holders: {}, past: {} }
 
-/** What a node claims of one window. */
+/** The share of one window that a node claims. */
 export interface WindowClaim {
   per: RequestWindow
   limit: number

@@ -28,8 +28,8 @@ export const MAX_SUBJECTS = 50_000
 /** How long a node waits before it repeats a claim that was not granted in full. */
 const RETRY_AFTER_REFUSAL_MS = 250
 /**
- * Minimum interval between two records of an open claim, which is one for more than is available. Other nodes then
- * lower their shares.
+ * An open claim asks for more than is available. It is recorded at most once in this time, so that other nodes lower
+ * their shares.
  */
 const OPEN_CLAIM_INTERVAL = 2 * SECOND
 /** Maximum number of subjects with open claims that one sweep considers. */
