@@ -164,7 +164,7 @@ export const MISTAKES: Mistake[] = [
     edits: [
       {
         find: "    const presentedLink = 'code' in proof",
-        put: "    if ((await storage.store.users.findByEmail(proof.email))?.status === 'suspended') throw refusedAs('account_suspended')\n    const presentedLink = 'code' in proof",
+        put: "    if ((await storage.store.users.findByEmail(proof.email))?.status === 'suspended') throw linkRefusalError('account_suspended')\n    const presentedLink = 'code' in proof",
       },
     ],
     tests: [`${SERVER_TESTS}/flows/sign-in.test.ts`, `${SERVER_TESTS}/flows/*code*.test.ts`],

@@ -2,7 +2,7 @@ import { SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { quotasOf } from '../limits/limit.ts'
 import type { Caller } from '../network.ts'
-import { refusedByPolicy, type Violation, violationOf } from '../policies/policy.ts'
+import { policyError, type Violation, violationOf } from '../policies/policy.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, newApiKey, statusOf } from './api-key.ts'
@@ -113,7 +113,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
 
   function refusal(reason: RotationRefusal): KeywayError {
     if (typeof reason === 'string') return new KeywayError(reason, DETAILS[reason])
-    return 'field' in reason ? refusedByPolicy(reason) : limitReached(reason, deps)
+    return 'field' in reason ? policyError(reason) : limitReached(reason, deps)
   }
 }
 

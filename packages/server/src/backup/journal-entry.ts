@@ -1,8 +1,8 @@
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
-import type { SetPolicies } from '../policies/policy.ts'
+import type { PolicyOverrides } from '../policies/policy.ts'
 import { hmac } from '../secrets.ts'
-import type { SessionEnd } from '../sessions/session.ts'
+import type { SessionEndCause } from '../sessions/session.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
 
 /**
@@ -56,7 +56,7 @@ export type JournalEntry =
       secrets: { hash: string; created_at: Instant }[]
       removed_at?: Instant
     }
-  | { type: 'session'; at: Instant; id: string; ended_by: SessionEnd }
+  | { type: 'session'; at: Instant; id: string; ended_by: SessionEndCause }
   /** A sign-in link was used, or ended because another link to the same address was used. */
   | { type: 'magic_link'; at: Instant; id: string }
   /** An invitation was accepted or revoked. */
@@ -82,7 +82,7 @@ export type JournalEntry =
       revoked_at: Instant | null
     }
   /** All policies that are set, after one of them changed. */
-  | { type: 'policies'; at: Instant; policies: SetPolicies; changed_at: Instant }
+  | { type: 'policies'; at: Instant; policies: PolicyOverrides; changed_at: Instant }
 
 /** Older versions wrote neither `keyId` nor `lineageId`. */
 export type JournaledLedgerEntry = Omit<LedgerEntry, FieldAddedLater> &

@@ -24,11 +24,11 @@ export interface BrandLinks {
   support: string | null
 }
 
-const SUFFIXES = { 'image/png': 'png', 'image/svg+xml': 'svg', 'image/x-icon': 'ico' } as const
+const FILE_EXTENSIONS = { 'image/png': 'png', 'image/svg+xml': 'svg', 'image/x-icon': 'ico' } as const
 
 /** Where pages serve an image; includes its hash, so that it can be cached permanently. */
 export function imagePath(name: string, { type, bytes }: BrandImage): string {
-  return `/assets/${name}.${SUFFIXES[type]}?v=${versionOf(bytes)}`
+  return `/assets/${name}.${FILE_EXTENSIONS[type]}?v=${versionOf(bytes)}`
 }
 
 export function versionOf(content: Buffer): string {

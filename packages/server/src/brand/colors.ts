@@ -83,14 +83,14 @@ export function isLegible(accent: Hex, theme: Theme, minContrast = MIN_CONTRAST)
 }
 
 /** Number of steps in lightness between a colour and black or white. */
-const STEPS = 256
+const LIGHTNESS_STEPS = 256
 
 /** The colour of the same hue, as near as possible in lightness (OKLCH), that is legible in this theme. */
 export function nearestLegible(color: Hex, theme: Theme, minContrast = MIN_CONTRAST): Hex {
   const { l, c, h } = toOklch(color)
   const endLightness = theme === 'light' ? 0 : 1
-  for (let step = 0; step <= STEPS; step++) {
-    const candidate = toHex({ l: l + ((endLightness - l) * step) / STEPS, c, h })
+  for (let step = 0; step <= LIGHTNESS_STEPS; step++) {
+    const candidate = toHex({ l: l + ((endLightness - l) * step) / LIGHTNESS_STEPS, c, h })
     if (isLegible(candidate, theme, minContrast)) return candidate
   }
   return theme === 'light' ? '#000000' : '#ffffff'

@@ -4,26 +4,26 @@ import type { AccentColors } from './colors.ts'
 /** The service's default logo, a key, as SVG and as PNG, drawn on a square of 32 by 32 units. */
 
 const RING = { x: 12.5, y: 16, radius: 5 }
-const STROKE = 2.6
+const STROKE_WIDTH = 2.6
 /** The shaft and the bit of the key, as lines from x1, y1 to x2, y2. */
 const LINES = [
   [17.5, 16, 26, 16],
   [22.5, 16, 22.5, 20.5],
 ] as const
-const SIDE = 32
+const DRAWING_SIDE = 32
 
 /** The key as SVG elements, for a `viewBox` of 32 by 32 units. */
 export const MARK_DRAWING = `<circle cx="${RING.x}" cy="${RING.y}" r="${RING.radius}"/><path d="${LINES.map(([x1, y1, x2, y2]) => `M${x1} ${y1}L${x2} ${y2}`).join('')}"/>`
 
 /** The logo as an SVG file, for the favicon. */
 export function markSvg({ accent, ink }: AccentColors): string {
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SIDE} ${SIDE}"><rect x="2" y="2" width="28" height="28" rx="8" fill="${accent}"/><g fill="none" stroke="${ink}" stroke-width="${STROKE}" stroke-linecap="round">${MARK_DRAWING}</g></svg>`
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${DRAWING_SIDE} ${DRAWING_SIDE}"><rect x="2" y="2" width="28" height="28" rx="8" fill="${accent}"/><g fill="none" stroke="${ink}" stroke-width="${STROKE_WIDTH}" stroke-linecap="round">${MARK_DRAWING}</g></svg>`
 }
 
 /** Width and height of the touch icon in pixels. Systems scale it down and round its corners. */
 export const TOUCH_ICON_SIDE = 180
 /** Number of colours in the palette, which fits the 4 bits of a pixel. */
-const SHADES = 16
+const SHADE_COUNT = 16
 
 /** The logo as a PNG file, for the touch icon: the key in shades up to `ink`, on a square filled with `accent`. */
 export function markPng({ accent, ink }: AccentColors): Buffer<ArrayBuffer> {
@@ -53,8 +53,8 @@ function chunk(name: string, content: Buffer): Buffer {
 function palette(from: string, to: string): Buffer {
   const [first, last] = [from, to].map(color => Buffer.from(color.slice(1), 'hex')) as [Buffer, Buffer]
   return Buffer.from(
-    Array.from({ length: 3 * SHADES }, (_, at) => {
-      const share = Math.floor(at / 3) / (SHADES - 1)
+    Array.from({ length: 3 * SHADE_COUNT }, (_, at) => {
+      const share = Math.floor(at / 3) / (SHADE_COUNT - 1)
       return Math.round((1 - share) * first[at % 3]! + share * last[at % 3]!)
     }),
   )
@@ -74,12 +74,12 @@ function pixels(): Buffer {
 
 /** How much of a pixel the key covers, from 0 to 15. */
 function shadeAt(x: number, y: number): number {
-  const unit = SIDE / TOUCH_ICON_SIDE
+  const unit = DRAWING_SIDE / TOUCH_ICON_SIDE
   const [atX, atY] = [(x + 0.5) * unit, (y + 0.5) * unit]
   const distanceToRing = Math.abs(Math.hypot(atX - RING.x, atY - RING.y) - RING.radius)
   const distanceToStroke = Math.min(distanceToRing, ...LINES.map(line => distance(atX, atY, line)))
-  const coverage = (STROKE / 2 - distanceToStroke) / unit + 0.5
-  return Math.round(Math.min(1, Math.max(0, coverage)) * (SHADES - 1))
+  const coverage = (STROKE_WIDTH / 2 - distanceToStroke) / unit + 0.5
+  return Math.round(Math.min(1, Math.max(0, coverage)) * (SHADE_COUNT - 1))
 }
 
 /** The distance of a point from a line that is horizontal or vertical. */

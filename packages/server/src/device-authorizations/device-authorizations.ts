@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { createKeyedWindows } from '../keyed-windows.ts'
-import { forSite } from '../magic-links/send-limits.ts'
+import { siteWindows } from '../magic-links/send-limits.ts'
 import { type Caller, siteOf } from '../network.ts'
 import { longestOf, type RateWindow } from '../rate-windows.ts'
 import { equals, randomToken, sha256 } from '../secrets.ts'
@@ -251,7 +251,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
 function createRequestLimits(clock: Clock): (caller: Caller) => void {
   const windows = DEVICE_REQUEST_LIMITS
   const networks = createKeyedWindows({ clock, windows, maxNames: MAX_REMEMBERED_NETWORKS })
-  const sites = createKeyedWindows({ clock, windows: forSite(windows), maxNames: MAX_REMEMBERED_SITES })
+  const sites = createKeyedWindows({ clock, windows: siteWindows(windows), maxNames: MAX_REMEMBERED_SITES })
   return ({ address, network }) => {
     const site = siteOf(address)
     const wait = longestOf([networks.count(network), site === null ? null : sites.count(site)])

@@ -4,7 +4,7 @@ import {
   CODE_WINDOW,
   type CodeAttempt,
   codeNetworks,
-  codesRefused,
+  codeRefusalError,
   codesRefusedUntil,
 } from '../magic-links/code-limits.ts'
 import { codeMailbox, UNRECOGNISED_QUEUE } from '../magic-links/typed-code.ts'
@@ -65,7 +65,7 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
       )
     })
     if ('found' in result) return result.found
-    throw codesRefused({ wait: result.refusedUntil - clock.now(), window: 'day' })
+    throw codeRefusalError({ wait: result.refusedUntil - clock.now(), window: 'day' })
   }
 
   async function refusedUntil({ wrongCodes }: Pick<Store, 'wrongCodes'>, attempt: CodeAttempt) {

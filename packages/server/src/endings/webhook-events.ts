@@ -3,7 +3,7 @@ import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
 import { type Instant, toRfc3339, toRfc3339OrNull } from '../clock.ts'
 import type { PresenceRow } from '../hub/presence-store.ts'
-import type { SessionEnd } from '../sessions/session.ts'
+import type { SessionEndCause } from '../sessions/session.ts'
 import type { RecordedChanges } from '../store.ts'
 import type { User } from '../users/user.ts'
 import type { WebhookData, WebhookEvent, WebhookEventType } from '../webhooks/webhook-event.ts'
@@ -202,7 +202,7 @@ function sessionEvent(
   return { type, subject: { type: 'session', id }, at, data: { session_id: id, user_id: userId, ...data } }
 }
 
-function sessionEnded(id: string, userId: string, cause: SessionEnd, at: Instant): WebhookEvent {
+function sessionEnded(id: string, userId: string, cause: SessionEndCause, at: Instant): WebhookEvent {
   return sessionEvent('session.ended', id, userId, at, { cause })
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { createKeyedWindows, type KeyedWindows } from '../keyed-windows.ts'
-import { forSite } from '../magic-links/send-limits.ts'
+import { siteWindows } from '../magic-links/send-limits.ts'
 import { type Caller, siteOf } from '../network.ts'
 import { PROBLEMS } from '../problems.ts'
 import { longestOf, type RateWindow, type Wait } from '../rate-windows.ts'
@@ -38,7 +38,7 @@ export function createFailureLimits({
   windows: readonly RateWindow[]
 }): FailureLimits {
   const networks = createKeyedWindows({ clock, windows, maxNames: MAX_REMEMBERED_NETWORKS })
-  const sites = createKeyedWindows({ clock, windows: forSite(windows), maxNames: MAX_REMEMBERED_SITES })
+  const sites = createKeyedWindows({ clock, windows: siteWindows(windows), maxNames: MAX_REMEMBERED_SITES })
 
   return {
     refusal(caller, error) {

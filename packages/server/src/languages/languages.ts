@@ -108,7 +108,7 @@ export const LANGUAGES = {
 export type Language = keyof typeof LANGUAGES
 
 /** The language to use if none was requested, or if no requested one is supported. */
-export const FALLBACK = 'en' satisfies Language
+export const FALLBACK_LANGUAGE = 'en' satisfies Language
 
 /** Returns the texts. Does not compile if one of them has a placeholder that the English text does not have. */
 export function withKnownPlaceholders<Texts>(

@@ -100,6 +100,8 @@ function suggestion(name: string, builtIn: object): string {
 export function replace(texts: unknown, replacement: unknown): unknown {
   if (replacement === undefined) return texts
   if (typeof texts !== 'object' || texts === null || Array.isArray(texts)) return replacement
-  const byKey = replacement as Record<string, unknown>
-  return Object.fromEntries(Object.entries(texts).map(([key, value]) => [key, replace(value, byKey[key])]))
+  const replacementsByKey = replacement as Record<string, unknown>
+  return Object.fromEntries(
+    Object.entries(texts).map(([key, value]) => [key, replace(value, replacementsByKey[key])]),
+  )
 }

@@ -110,7 +110,7 @@ export interface CodeRefusal {
   window?: 'day'
 }
 
-export function codesRefused({ wait, window }: CodeRefusal): KeywayError {
+export function codeRefusalError({ wait, window }: CodeRefusal): KeywayError {
   const retryAfter = Math.max(1, Math.ceil(wait / 1000))
   const detail =
     'Too many wrong codes were typed, so none is checked for now. Use the link in the mail: it works.'

@@ -63,7 +63,7 @@ const REFUSALS: Record<LinkRefusal, string> = {
     'This address has no account, and sign-up is not open to it. Ask the operator for an invitation.',
 }
 
-export function refusedAs(code: LinkRefusal): KeywayError {
+export function linkRefusalError(code: LinkRefusal): KeywayError {
   return new KeywayError(code, REFUSALS[code])
 }
 

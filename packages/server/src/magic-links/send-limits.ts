@@ -130,12 +130,12 @@ export function bucketsOf(
   const setting = 'KEYWAY_MAGIC_LINK_NETWORK_LIMITS'
   buckets.push({ name: `network:${network}`, windows: networkLimits, setting })
   const site = siteOf(address)
-  if (site) buckets.push({ name: `network:${site}`, windows: forSite(networkLimits), setting })
+  if (site) buckets.push({ name: `network:${site}`, windows: siteWindows(networkLimits), setting })
   return buckets
 }
 
 /** The windows of an IPv6 /48: sixteen times the limits of a network. */
-export function forSite(windows: readonly SendWindow[]): SendWindow[] {
+export function siteWindows(windows: readonly SendWindow[]): SendWindow[] {
   return windows.map(({ window, limit }) => ({ window, limit: limit * NETWORKS_PER_SITE }))
 }
 

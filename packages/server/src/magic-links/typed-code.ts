@@ -9,14 +9,14 @@ import {
   type CodeAttempt,
   type CodeRefusal,
   codeNetworks,
-  codesRefused,
+  codeRefusalError,
   codesRefusedUntil,
   isFromUnrecognisedBrowser,
   MAX_CODE_TRIES,
   WRONG_CODES_UNRECOGNISED,
 } from './code-limits.ts'
 import { isRightCode } from './login-code.ts'
-import { belongsTo, linkState, type MagicLink, refusedAs, type TypedCode } from './magic-link.ts'
+import { belongsTo, linkRefusalError, linkState, type MagicLink, type TypedCode } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
 
 /** Result of a check. `isLast` is whether this wrong code exhausted the limit of unrecognised browsers. */
@@ -53,23 +53,23 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
   return async function linkOfCode(proof: TypedCode, caller: Caller): Promise<MagicLink> {
     const id = parseId(proof.loginId)
     const link = id === null ? null : await storage.store.magicLinks.find(id)
-    if (!link || !belongsTo(secrets, link, proof)) throw refusedAs('magic_link_invalid')
+    if (!link || !belongsTo(secrets, link, proof)) throw linkRefusalError('magic_link_invalid')
     const attempt: CodeAttempt = {
       mailbox: codeMailbox(secrets, proof.email),
       isReturning: proof.isReturning ?? false,
       networks: codeNetworks(caller.address),
     }
     const earlyRefusal = await refusalOf(storage.store, link, attempt)
-    if (earlyRefusal) throw codesRefused(earlyRefusal)
+    if (earlyRefusal) throw codeRefusalError(earlyRefusal)
     const result = await check(link, proof.code, attempt)
     if (result.is === 'right') return link
-    if (result.is === 'refused') throw codesRefused(result.refusal)
+    if (result.is === 'refused') throw codeRefusalError(result.refusal)
     if (result.isLast)
       log.warn(
         { hours: CODE_WINDOW / HOUR },
         'wrong codes reached the service-wide limit: for this time only links, and codes in recognised browsers, work',
       )
-    throw refusedAs('magic_link_invalid')
+    throw linkRefusalError('magic_link_invalid')
   }
 
   async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<CheckResult> {

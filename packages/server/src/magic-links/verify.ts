@@ -11,10 +11,10 @@ import {
   belongsTo,
   type LinkRefusal,
   type LinkToken,
+  linkRefusalError,
   linkState,
   type MagicLink,
   type MagicLinkProof,
-  refusedAs,
 } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { addressBucketName } from './send-limits.ts'
@@ -58,13 +58,13 @@ export function createVerify(deps: MagicLinkDeps) {
         store => committedSignIn(store, preparedSession.id, account),
       )
     })
-    if ('refused' in outcome) throw refusedAs(outcome.refused)
+    if ('refused' in outcome) throw linkRefusalError(outcome.refused)
     return { ...sessions.credentials(kind, outcome.user, outcome.session), isNewUser: outcome.isNewUser }
   }
 
   async function linkOfToken(proof: LinkToken): Promise<MagicLink> {
     const link = await storage.store.magicLinks.findByTokenHash(sha256(proof.token))
-    if (!link || !belongsTo(secrets, link, proof)) throw refusedAs('magic_link_invalid')
+    if (!link || !belongsTo(secrets, link, proof)) throw linkRefusalError('magic_link_invalid')
     return link
   }
 

@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts'
-import type { SetPolicies, StoredPolicies } from './policy.ts'
+import type { PolicyOverrides, StoredPolicies } from './policy.ts'
 
 export interface PolicyStore {
   /** Null until policies are set for the first time. */
@@ -11,5 +11,5 @@ export interface PolicyStore {
 /** Changes by administrators, which only audited transactions have. endings/facts.ts defines what they record. */
 export interface AdministrativePolicyChanges {
   /** Replaces all policies. Call it only after `lock`. */
-  set(policies: SetPolicies, at: Instant): Promise<StoredPolicies>
+  set(policies: PolicyOverrides, at: Instant): Promise<StoredPolicies>
 }

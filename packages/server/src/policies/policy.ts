@@ -6,8 +6,8 @@ import type { LimitPolicy } from '../limits/policy.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 
 /** Who may sign up: anybody, addresses of listed domains, or invited addresses. */
-export const SIGN_UPS = ['open', 'domains', 'invited'] as const
-export type SignUp = (typeof SIGN_UPS)[number]
+export const SIGN_UP_MODES = ['open', 'domains', 'invited'] as const
+export type SignUpMode = (typeof SIGN_UP_MODES)[number]
 
 /** A hundred years. */
 export const MAX_LIFETIME_DAYS = 36_500
@@ -24,7 +24,7 @@ export interface Policies extends LimitPolicy {
   allowedScopes: readonly string[] | null
   /** Whether new keys may have no scopes, which means all permissions. */
   unrestrictedKeysAllowed: boolean
-  signUp: SignUp
+  signUp: SignUpMode
   /** The domains whose addresses may sign up if `signUp` is `domains`, in lower case. Subdomains are not included. */
   signUpDomains: readonly string[]
   /** The initial balance of new accounts. */
@@ -32,14 +32,14 @@ export interface Policies extends LimitPolicy {
 }
 
 /** The policies that administrators set; all others have their defaults. */
-export type SetPolicies = { readonly [Name in keyof Policies]?: Policies[Name] }
+export type PolicyOverrides = { readonly [Name in keyof Policies]?: Policies[Name] }
 
 /** A change of some policies; null returns a policy to its default. */
 export type PolicyChange = { [Name in keyof Policies]?: Policies[Name] | null }
 
 /** The stored policies. */
 export interface StoredPolicies {
-  policies: SetPolicies
+  policies: PolicyOverrides
   /** Increases with every change, even after the clock stepped back. */
   changedAt: Instant
 }
@@ -59,9 +59,9 @@ const DEFAULTS: Omit<Policies, keyof LimitPolicy> = {
  * The policies in force: those that administrators set, otherwise the defaults.
  * @param settings limits from the environment, in force unless policies set others
  */
-export function policiesInForce(set: SetPolicies, settings: LimitPolicy): Policies {
+export function policiesInForce(overrides: PolicyOverrides, settings: LimitPolicy): Policies {
   const { keyLimits, keyDefaults, personLimits } = settings
-  return { ...DEFAULTS, keyLimits, keyDefaults, personLimits, ...set }
+  return { ...DEFAULTS, keyLimits, keyDefaults, personLimits, ...overrides }
 }
 
 /**
@@ -69,12 +69,16 @@ export function policiesInForce(set: SetPolicies, settings: LimitPolicy): Polici
  *
  * @throws KeywayError `invalid_request` if the result contradicts itself
  */
-export function applyChange(set: SetPolicies, change: PolicyChange, settings: LimitPolicy): SetPolicies {
+export function applyChange(
+  overrides: PolicyOverrides,
+  change: PolicyChange,
+  settings: LimitPolicy,
+): PolicyOverrides {
   const givenChanges = Object.entries(change).filter(([, value]) => value !== undefined)
-  const mergedPolicies = { ...set, ...Object.fromEntries(givenChanges) }
+  const mergedPolicies = { ...overrides, ...Object.fromEntries(givenChanges) }
   const result = Object.fromEntries(
     Object.entries(mergedPolicies).filter(([, value]) => value !== null),
-  ) as SetPolicies
+  ) as PolicyOverrides
   assertConsistent(policiesInForce(result, settings))
   return result
 }
@@ -139,10 +143,10 @@ export function violationOf(
 /** @throws KeywayError `invalid_request` that names the policy */
 export function assertAllowed(key: RestrictedProperties, policies: Policies, createdAt: Instant): void {
   const violation = violationOf(key, policies, createdAt)
-  if (violation) throw refusedByPolicy(violation)
+  if (violation) throw policyError(violation)
 }
 
-export function refusedByPolicy(violation: Violation): KeywayError {
+export function policyError(violation: Violation): KeywayError {
   return invalidRequest([{ ...violation }])
 }
 

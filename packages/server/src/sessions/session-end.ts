@@ -4,13 +4,13 @@ import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { parseRefreshToken } from './refresh-token.ts'
-import type { Session, SessionEnd } from './session.ts'
+import type { Session, SessionEndCause } from './session.ts'
 
-export interface SessionEnding {
+export interface SessionEndOperations {
   /** The session of a genuine refresh token, even if the token was rotated or the session has ended. */
   ofRefreshToken(refreshToken: string): Promise<Session | null>
   /** Ends the session of a refresh token, even if the token was rotated. False if there is no such session. */
-  endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
+  endByToken(refreshToken: string, by: SessionEndCause, caller: Caller): Promise<boolean>
   /** Ends a session at its owner's request. @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
   /**
@@ -34,7 +34,7 @@ export interface SessionEndDeps {
 }
 
 /** Ends sessions before they expire: by their refresh token, their owner or an administrator. */
-export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEndDeps): SessionEnding {
+export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEndDeps): SessionEndOperations {
   const { store } = storage
 
   return {
@@ -48,7 +48,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     },
 
     async end(userId, sessionId, caller) {
-      await end(await findOwned(userId, sessionId), 'revoked', caller)
+      await end(await findOwnedSession(userId, sessionId), 'revoked', caller)
     },
 
     async replace(before, after, caller) {
@@ -63,7 +63,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     },
 
     async endOne(userId, sessionId, by) {
-      const session = await findOwned(userId, sessionId)
+      const session = await findOwnedSession(userId, sessionId)
       await audit.perform(by, async tx => {
         if (!(await endWithin(tx, session, 'revoked', null))) return withoutChanges(false)
         const subject = { type: 'user' as const, id: userId, user_id: userId }
@@ -94,7 +94,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
   }
 
   /** Ends one session. Idempotent: time and cause of the first end are kept. */
-  async function end(session: Session, by: SessionEnd, caller: Caller): Promise<void> {
+  async function end(session: Session, by: SessionEndCause, caller: Caller): Promise<void> {
     await storage.transaction(
       async tx => {
         await endWithin(tx, session, by, caller)
@@ -111,7 +111,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
   async function endWithin(
     tx: Transaction,
     { id }: Session,
-    by: SessionEnd,
+    by: SessionEndCause,
     caller: Caller | null,
   ): Promise<boolean> {
     const now = clock.now()
@@ -120,7 +120,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     return endedSession !== null
   }
 
-  async function findOwned(userId: string, sessionId: string): Promise<Session> {
+  async function findOwnedSession(userId: string, sessionId: string): Promise<Session> {
     const session = await store.sessions.find(sessionId)
     if (session?.userId !== userId) throw new KeywayError('not_found', 'There is no such session.')
     return session

@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { Attribution } from '../endings/fact.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { User } from '../users/user.ts'
-import type { Session, SessionEnd } from './session.ts'
+import type { Session, SessionEndCause } from './session.ts'
 
 export interface SessionStore {
   find(id: string): Promise<Session | null>
@@ -33,9 +33,14 @@ export interface SessionStore {
 export interface SessionChanges {
   insert(session: Session): Promise<void>
   /** Null if the session had ended already; the first end is kept. */
-  end(id: string, cause: SessionEnd, at: Instant, by: Attribution): Promise<Session | null>
+  end(id: string, cause: SessionEndCause, at: Instant, by: Attribution): Promise<Session | null>
   /** Ends all live sessions of a user except `exceptId`, or all if that is null; returns the ids. */
-  endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>
+  endAllOf(
+    userId: string,
+    cause: SessionEndCause,
+    exceptId: string | null,
+    by: Attribution,
+  ): Promise<string[]>
   /**
    * Ends the oldest live sessions of a user who has more than `maxSessions`, at most `limit` of them; returns the ids.
    * Reads a bounded part of an index, however many sessions of the user have ended.

@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { User } from '../users/user.ts'
 
 /** Why a session ended before it expired. */
-export type SessionEnd = 'logout' | 'reuse' | 'revoked' | 'suspended' | 'deleted'
+export type SessionEndCause = 'logout' | 'reuse' | 'revoked' | 'suspended' | 'deleted'
 /**
  * The credentials of a session depend on its kind: refresh tokens (`api`), a cookie (`page`), or refresh tokens that
  * only one app may use and access tokens with scopes (`app`). No credential of one kind works for another.
@@ -43,7 +43,7 @@ export interface Session {
    */
   retryKeys: string[]
   endedAt: Instant | null
-  endedBy: SessionEnd | null
+  endedBy: SessionEndCause | null
   network: string
   client: string | null
   /** The grant of a session of kind `app`; null for other kinds, which may do everything that their user may. */

@@ -16,7 +16,7 @@ import { createAuthentication, type SessionAuthentication } from './authenticati
 import { createRefresh, invalidRefreshToken } from './refresh.ts'
 import { pageCookie, refreshToken, SESSION_SECRET_BYTES } from './refresh-token.ts'
 import type { AppGrant, Session, SessionKind, SignedIn, SignInKind } from './session.ts'
-import { createSessionEnd, type SessionEnding } from './session-end.ts'
+import { createSessionEnd, type SessionEndOperations } from './session-end.ts'
 import { expiryIfUnused, type SessionLifetimes } from './session-lifetime.ts'
 
 /**
@@ -46,7 +46,7 @@ export interface CredentialsOf {
 
 export type StartedSession<Kind extends SignInKind> = { user: User; session: Session } & CredentialsOf[Kind]
 
-export interface Sessions extends SessionAuthentication, SessionEnding {
+export interface Sessions extends SessionAuthentication, SessionEndOperations {
   /** Inserts the session within the caller's transaction; call `credentials` after the commit. */
   open(tx: Transaction, user: User, wanted: PreparedSession): Promise<Session>
   /** Creates the id and the secret of a session. Call it before the transaction, since that may run twice. */

@@ -9,7 +9,7 @@ import type { RefillPeriod } from '../limits/limit.ts'
 import type { MessageKind, MessageState } from '../outbox/message.ts'
 import type { Suppression } from '../outbox/suppression.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
-import type { SessionEnd, SessionKind } from '../sessions/session.ts'
+import type { SessionEndCause, SessionKind } from '../sessions/session.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { StatisticRow } from '../statistics/statistic.ts'
 import type { UsageUnit } from '../usage/usage.ts'
@@ -344,7 +344,7 @@ export interface InvitationRow {
 
 export interface PolicyRow {
   id: string
-  /** `SetPolicies` as JSON. */
+  /** `PolicyOverrides` as JSON. */
   document: string
   changed_at: Instant
 }
@@ -385,7 +385,7 @@ export interface SessionRow {
   sealed_secret: string
   retry_keys: ListText
   ended_at: Instant | null
-  ended_by: SessionEnd | null
+  ended_by: SessionEndCause | null
   network: string
   client: string | null
   /** The scopes of a session that was opened for an app. */

@@ -10,8 +10,8 @@ const MAX_LOCAL_PART_LENGTH = 64
 const LOCAL_PART = /^[a-z0-9#$&'*+/=?^_`{|}~-]+(?:\.[a-z0-9#$&'*+/=?^_`{|}~-]+)*$/
 /** Start of an encoded word (RFC 2047). Mailers decode it, and it may contain another address. */
 const ENCODED_WORD = '=?'
-const SPACE = new Set(' \t\r\n')
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+const WHITE_SPACE = new Set(' \t\r\n')
+const DOMAIN_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
  * The canonical form of exactly one plain ASCII `local@domain`, or null.
@@ -34,8 +34,8 @@ export function parseEmailAddress(input: string): EmailAddress | null {
 /** Removes ASCII white space only, unlike `trim`. A regular expression anchored at the end takes quadratic time. */
 function trimSpace(text: string): string {
   let [start, end] = [0, text.length]
-  while (start < end && SPACE.has(text[start]!)) start++
-  while (end > start && SPACE.has(text[end - 1]!)) end--
+  while (start < end && WHITE_SPACE.has(text[start]!)) start++
+  while (end > start && WHITE_SPACE.has(text[end - 1]!)) end--
   return text.slice(start, end)
 }
 
@@ -49,10 +49,10 @@ export function withoutTag(email: EmailAddress): EmailAddress {
 
 function isDomain(domain: string): boolean {
   const labels = domain.split('.')
-  const topLevel = labels.at(-1)!
+  const topLevelDomain = labels.at(-1)!
   return (
     labels.length > 1 &&
-    labels.every(label => LABEL.test(label)) &&
-    /^(?:[a-z]{2,63}|xn--[a-z0-9-]+)$/.test(topLevel)
+    labels.every(label => DOMAIN_LABEL.test(label)) &&
+    /^(?:[a-z]{2,63}|xn--[a-z0-9-]+)$/.test(topLevelDomain)
   )
 }

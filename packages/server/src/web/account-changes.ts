@@ -41,7 +41,7 @@ export function accountChangePages(
   app.post('/account/email/confirm', c => confirm(kit, c))
   app.get('/account/delete', c => renderDeletion(kit, c))
   app.post('/account/delete', async c => {
-    const { user } = requireFresh(kit, c, '/account/delete')
+    const { user } = requireRecentSignIn(kit, c, '/account/delete')
     kit.forms.read(c)
     try {
       await kit.deletions.request(user.id, kit.callerOf(c.req.raw, c.env))
@@ -53,7 +53,7 @@ export function accountChangePages(
     return c.redirect('/account?done=deletion_asked', 303)
   })
   app.post('/account/restore', async c => {
-    const { user } = requireFresh(kit, c, '/account')
+    const { user } = requireRecentSignIn(kit, c, '/account')
     kit.forms.read(c)
     await kit.deletions.cancel(user.id, kit.callerOf(c.req.raw, c.env))
     return c.redirect('/account?done=deletion_kept', 303)
@@ -61,7 +61,7 @@ export function accountChangePages(
 }
 
 /** The session, if its sign-in is recent. @throws Redirect to a new sign-in, which returns to `path` */
-function requireFresh(kit: PageKit, c: PageContext, path: string): SignedIn {
+function requireRecentSignIn(kit: PageKit, c: PageContext, path: string): SignedIn {
   const signedIn = kit.requireSession(c)
   if (isFresh(signedIn.session, kit.clock.now())) return signedIn
   kit.cookies.rememberDestination(c, path)
@@ -71,7 +71,7 @@ function requireFresh(kit: PageKit, c: PageContext, path: string): SignedIn {
 async function requestChange(kit: PageKit, c: PageContext, renderAccount: RenderAccount): Promise<Response> {
   const form = kit.forms.read(c)
   const newEmail = (form.get('new_email') ?? '').slice(0, 400)
-  const signedIn = requireFresh(kit, c, `/account?new_email=${encodeURIComponent(newEmail)}`)
+  const signedIn = requireRecentSignIn(kit, c, `/account?new_email=${encodeURIComponent(newEmail)}`)
   const refuse = (message: string) => renderAccount(c, { problem: { field: 'new_email', message }, newEmail })
   const email = parseEmailAddress(newEmail)
   if (!email) return refuse(texts.signIn.badEmail)
@@ -162,7 +162,7 @@ export function deletionCard({ deletesAt }: User, token: string): Html {
 
 /** The page that asks for a confirmation of the deletion, after a recent sign-in. */
 async function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Promise<Response> {
-  const { user } = requireFresh(kit, c, '/account/delete')
+  const { user } = requireRecentSignIn(kit, c, '/account/delete')
   const { deletion } = texts
   const deletionTime = kit.clock.now() + DELETION_WAIT
   const body = html`<section class="card ask"><h1>${deletion.confirmTitle}</h1>

@@ -76,13 +76,13 @@ async function agentList(
   token: string,
   greeted?: GreetedConnection,
 ): Promise<Html> {
-  if (agents.length === 0) return noAgents(kit, c)
+  if (agents.length === 0) return emptyAgentList(kit, c)
   const now = kit.clock.now()
   return html`<ul class="list">${agents.map(agent => agentRow(agent, token, now, greeted))}</ul>`
 }
 
 /** What is shown instead of an empty list: a link to the person's keys, or to the form that creates one. */
-async function noAgents(kit: PageKit, c: PageContext): Promise<Html> {
+async function emptyAgentList(kit: PageKit, c: PageContext): Promise<Html> {
   const { agents, keys, live } = texts
   const { user } = kit.requireSession(c)
   const hasKeys = (await kit.store.apiKeys.countActive(user.id, kit.clock.now(), 1)) > 0

@@ -1,7 +1,7 @@
 import { browserOf } from '../languages/client-name.ts'
 import { texts } from '../languages/current.ts'
 
-const MAX_LENGTH = 60
+const MAX_NAME_LENGTH = 60
 
 /** The User-Agent that `fetch` of Node.js sends if the program sets none. */
 const NODE_USER_AGENT = 'node'
@@ -10,7 +10,7 @@ const NODE_USER_AGENT = 'node'
 export function describeClient(client: string): string {
   if (client === NODE_USER_AGENT) return 'Node.js'
   const browser = browserOf(client, texts.units)
-  return browser ?? (client.length > MAX_LENGTH ? `${client.slice(0, MAX_LENGTH - 1)}…` : client)
+  return browser ?? (client.length > MAX_NAME_LENGTH ? `${client.slice(0, MAX_NAME_LENGTH - 1)}…` : client)
 }
 
 /** Like `describeClient`, also for a connection whose client did not name itself. */

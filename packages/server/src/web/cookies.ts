@@ -94,7 +94,7 @@ export function createCookies({
       return secret
     },
     requestedLinks(c) {
-      return readRequested(getCookie(c, names.asked) ?? '').filter(
+      return readRequestedLinks(getCookie(c, names.asked) ?? '').filter(
         link => clock.now() < link.at + REQUESTED_LINKS_KEPT_FOR,
       )
     },
@@ -157,7 +157,7 @@ export function createCookies({
     return (getCookie(c, names.returning) ?? '').split('~').filter(Boolean).slice(0, MAX_RECOGNISED_ADDRESSES)
   }
 
-  function readRequested(value: string): RequestedLink[] {
+  function readRequestedLinks(value: string): RequestedLink[] {
     const [body = '', mac = ''] = value.split('~')
     if (!secrets.verifyMac('link-marker', body, mac)) return []
     const links = JSON.parse(Buffer.from(body, 'base64url').toString()) as RequestedLink[]

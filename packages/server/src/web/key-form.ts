@@ -39,7 +39,7 @@ export interface KeyFormFields {
 }
 
 /** The form with all properties of a key; rare ones are collapsed. After a refusal it has the typed values. */
-export function createForm(
+export function newKeyForm(
   { token, signedKeyId, isAdministrator, policies }: KeyFormFields,
   typed = new URLSearchParams(),
   problem: FieldProblem | null = null,

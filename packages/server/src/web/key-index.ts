@@ -22,7 +22,7 @@ import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 /** Rows are counted up to this number, for which `1,000+` is shown. */
 export const COUNT_LIMIT = 1000
 /** The id of the form that the checkboxes of the list belong to. */
-export const SELECTION_FORM = 'selection'
+export const SELECTION_FORM_ID = 'selection'
 /** Maximum number of keys that are revoked together; a page has fewer. */
 const MAX_SELECTED = 100
 
@@ -72,7 +72,7 @@ async function renderList(kit: PageKit, userId: string, view: KeyView, found: Fo
 ${filterLinks(view, counts)}
 ${searchForm(view)}
 ${matchNote(found)}
-<div class="selects"><section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', connectedIds, SELECTION_FORM)}</section>
+<div class="selects"><section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', connectedIds, SELECTION_FORM_ID)}</section>
 ${isSelectable ? selectionForm('/keys/revoke') : ''}</div>
 ${pageLinks(view, found, counts)}`
 }
@@ -125,7 +125,7 @@ function matchNote({ matchCount, older }: FoundKeys): Html | '' {
 /** The form that the checkboxes of the rows belong to. script.js shows how many are ticked, and can tick all. */
 export function selectionForm(action: string): Html {
   const { keyList } = texts
-  return html`<form method="get" action="${action}" id="${SELECTION_FORM}" class="bar" data-selection="${SELECTION_FORM}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION_FORM}">${keyList.selectAll}</button></form>`
+  return html`<form method="get" action="${action}" id="${SELECTION_FORM_ID}" class="bar" data-selection="${SELECTION_FORM_ID}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION_FORM_ID}">${keyList.selectAll}</button></form>`
 }
 
 function pageLinks({ status, page, after }: KeyView, shown: FoundKeys, counts: Counts): Html | '' {

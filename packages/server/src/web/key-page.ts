@@ -49,7 +49,7 @@ export async function renderKey(
   const revocation = events.find(({ type }) => type === 'api_key_revoked')
   const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
 <div class="head"><div><h1><bdi>${key.name ?? keys.unnamed}</bdi></h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
-<section class="card">${facts(key, now, 'own', revocation)}</section>
+<section class="card">${keyFacts(key, now, 'own', revocation)}</section>
 ${state === 'active' && allows(key.scopes, 'agent:connect') ? await agentsSection(kit, c, key) : ''}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id), { isOver: state !== 'active', lastUsedAt: key.lastUsedAt, now })}</section>
 ${await eventsSection(kit, key, events)}
@@ -91,7 +91,7 @@ async function eventsSection(
  * @param place for an `admin`, links lead to the pages of administrators
  * @param revocation the security event of the key's revocation, if it is known
  */
-export function facts(
+export function keyFacts(
   key: ApiKey,
   now: Instant,
   place: 'own' | 'admin' = 'own',

@@ -8,10 +8,10 @@ import type { Policies } from '../policies/policy.ts'
 import { isTooOldForKey } from '../sessions/reauthentication.ts'
 import type { FieldProblem } from './fields.ts'
 import {
-  createForm,
   fieldOfForm,
   type KeyFormFields,
   nameOf,
+  newKeyForm,
   readNetworks,
   readProperties,
 } from './key-form.ts'
@@ -59,7 +59,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/keys/:id/rotate', c =>
     change(kit, c, async (userId, id, form) => {
       const overlap = overlapOf(form)
-      requireRecent(kit, c, await kit.apiKeys.get(userId, id))
+      requireRecentSignIn(kit, c, await kit.apiKeys.get(userId, id))
       const successor = await kit.apiKeys.rotate(userId, id, overlap, kit.callerOf(c.req.raw, c.env))
       return renderCreated(kit, c, successor, overlap > 0 ? kit.clock.now() + overlap * 1000 : null)
     }),
@@ -75,17 +75,18 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
 }
 
 /** The refusals that are shown on the page with the form, with their messages. */
-const SHOWN_ON_FORM: { [code: string]: ((kit: PageKit, error: KeywayError) => string) | undefined } = {
-  key_limit_reached: kit => texts.keys.limit({ count: kit.maxActiveKeys }),
-  api_key_inactive: () => texts.keys.inactive,
-  api_key_replaced: () => texts.keys.hasSuccessor,
-  invalid_request: (_kit, error) => error.message,
-  rate_limited: (_kit, error) => limitedLead(error),
-}
+const FORM_REFUSAL_MESSAGES: { [code: string]: ((kit: PageKit, error: KeywayError) => string) | undefined } =
+  {
+    key_limit_reached: kit => texts.keys.limit({ count: kit.maxActiveKeys }),
+    api_key_inactive: () => texts.keys.inactive,
+    api_key_replaced: () => texts.keys.hasSuccessor,
+    invalid_request: (_kit, error) => error.message,
+    rate_limited: (_kit, error) => limitedLead(error),
+  }
 
-/** The message of a refusal that `SHOWN_ON_FORM` contains. Rethrows any other error. */
+/** The message of a refusal that `FORM_REFUSAL_MESSAGES` contains. Rethrows any other error. */
 function problemOf(kit: PageKit, error: unknown): string {
-  const message = error instanceof KeywayError ? SHOWN_ON_FORM[error.code] : undefined
+  const message = error instanceof KeywayError ? FORM_REFUSAL_MESSAGES[error.code] : undefined
   if (!message) throw error
   return message(kit, error as KeywayError)
 }
@@ -139,7 +140,7 @@ async function refuse(
 }
 
 /** Requires a recent sign-in if the scopes are administrative. @throws Redirect to a new sign-in */
-function requireRecent(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
+function requireRecentSignIn(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
   const { user, session } = kit.requireSession(c)
   if (isTooOldForKey(administers(scopes), user, session, kit.clock.now()))
     throw new Redirect('/admin/confirm')
@@ -150,7 +151,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   const form = kit.forms.read(c)
   const properties = readProperties(form, kit.clock.now())
   if ('field' in properties) return renderNew(kit, c, { typed: form, refused: properties }, 400)
-  requireRecent(kit, c, properties)
+  requireRecentSignIn(kit, c, properties)
   const id = verifyNewKeyId(kit, user.id, form.get('once') ?? '')
   try {
     const newKey = await kit.apiKeys.create(user.id, { ...properties, id }, kit.callerOf(c.req.raw, c.env))
@@ -213,7 +214,7 @@ function renderNew(
   const { keys } = texts
   const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
 ${pageHead(keys.create, keys.createLead)}
-<div class="with-aside"><section class="card">${createForm(formFieldsOf(kit, c), shown.typed, shown.refused)}</section>
+<div class="with-aside"><section class="card">${newKeyForm(formFieldsOf(kit, c), shown.typed, shown.refused)}</section>
 ${howItWorks([keys.howOnce, keys.how[1], keys.howEnd])}</div>`
   const problem = shown.problem ?? null
   const isRefused = shown.refused !== undefined
@@ -225,7 +226,7 @@ ${howItWorks([keys.howOnce, keys.how[1], keys.howEnd])}</div>`
 function firstKeyContent(fields: KeyFormFields): Html {
   const { keys } = texts
   return html`${pageHead(keys.firstTitle, keys.firstLead)}
-<div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(fields)}</section>
+<div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${newKeyForm(fields)}</section>
 ${howItWorks(keys.how)}</div>`
 }
 

@@ -1,7 +1,7 @@
 import type { Hono, Next } from 'hono'
 import { html } from 'hono/html'
 import { inLanguage, texts } from '../languages/current.ts'
-import { FALLBACK, isLanguage, LANGUAGES, type Language } from '../languages/languages.ts'
+import { FALLBACK_LANGUAGE, isLanguage, LANGUAGES, type Language } from '../languages/languages.ts'
 import { lookUp, negotiate } from '../languages/negotiation.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { languageForm } from './language-choice.ts'
@@ -16,7 +16,7 @@ export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use(async (c, next) => {
     const language =
       kit.cookies.language(c) ?? (await requestedByApp(kit, c)) ?? negotiate(c.req.header('accept-language'))
-    return answerIn(kit, isForAdministrators(c) ? FALLBACK : (language ?? FALLBACK), next)
+    return answerIn(kit, isForAdministrators(c) ? FALLBACK_LANGUAGE : (language ?? FALLBACK_LANGUAGE), next)
   })
 }
 

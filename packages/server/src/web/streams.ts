@@ -58,7 +58,7 @@ export function createStreams({
       return streamSSE(
         c,
         async stream => {
-          const controller = register()
+          const controller = registerStream()
           stream.onAbort(() => controller.abort())
           const endSignal = AbortSignal.any([stopping, controller.signal])
           const send: Send = (event, data, id) =>
@@ -70,7 +70,7 @@ export function createStreams({
             }
           } finally {
             openStreams.delete(controller)
-            release(owner)
+            releaseStream(owner)
           }
         },
         async error => log.warn({ err: error.name }, 'the event stream of a page failed'),
@@ -78,7 +78,7 @@ export function createStreams({
     },
   }
 
-  function register(): AbortController {
+  function registerStream(): AbortController {
     const controller = new AbortController()
     openStreams.add(controller)
     if (openStreams.size > maxStreams) {
@@ -89,7 +89,7 @@ export function createStreams({
     return controller
   }
 
-  function release(owner: string): void {
+  function releaseStream(owner: string): void {
     const newCount = (streamCounts.get(owner) ?? 1) - 1
     if (newCount > 0) streamCounts.set(owner, newCount)
     else streamCounts.delete(owner)

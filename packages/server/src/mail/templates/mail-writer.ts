@@ -1,5 +1,5 @@
 import type { Brand } from '../../brand/brand.ts'
-import { FALLBACK } from '../../languages/languages.ts'
+import { FALLBACK_LANGUAGE } from '../../languages/languages.ts'
 import type { Localizations } from '../../languages/localization.ts'
 import { lookUp } from '../../languages/negotiation.ts'
 import type { MessageContent } from '../../outbox/message.ts'
@@ -35,7 +35,7 @@ export function createMailWriter({
     webhooks: `${publicUrl}/admin/webhooks`,
   }
   return async ({ id, recipient, content, locale }, hasAccount) => {
-    const localization = await localizations.in((locale && lookUp(locale)) || FALLBACK)
+    const localization = await localizations.in((locale && lookUp(locale)) || FALLBACK_LANGUAGE)
     const linkLabels = localization.texts.mails.links
     const product = { name: productName, supportEmail, publicUrl, brand, linkLabels }
     const mail = applyTemplate(createTemplates(localization, product, pages), content, hasAccount)

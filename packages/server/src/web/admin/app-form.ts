@@ -24,7 +24,7 @@ ${linesField('logout_uris', fields.logoutUris, app.logoutUris, fields.oneALine)}
 ${textField('backchannel_logout_uri', fields.backchannelLogoutUri, app.backchannelLogoutUri ?? '')}
 ${textField('verify_url', fields.verifyUrl, app.verifyUrl ?? '')}
 ${textField('jwks_uri', fields.jwksUri, app.jwksUri ?? '')}
-<div class="columns">${algorithm('token_alg', fields.tokenAlg, app.tokenAlg)}${algorithm('id_token_alg', fields.idTokenAlg, app.idTokenAlg)}</div>
+<div class="columns">${algorithmField('token_alg', fields.tokenAlg, app.tokenAlg)}${algorithmField('id_token_alg', fields.idTokenAlg, app.idTokenAlg)}</div>
 </details>
 ${reasonField}`
 }
@@ -47,7 +47,7 @@ export function checkbox(name: string, [label, lead]: [string, string], checked:
   return html`<div class="choice"><input type="checkbox" id="${name}" name="${name}" value="true"${checked ? raw(' checked') : ''} aria-describedby="${name}-lead"><div><label for="${name}">${label}</label><p class="hint" id="${name}-lead">${lead}</p></div></div>`
 }
 
-function algorithm(name: string, label: string, chosen: SigningAlg): Html {
+function algorithmField(name: string, label: string, chosen: SigningAlg): Html {
   const options = SIGNING_ALGS.map(
     each => html`<option${each === chosen ? raw(' selected') : ''}>${each}</option>`,
   )

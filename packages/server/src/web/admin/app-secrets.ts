@@ -28,10 +28,10 @@ export async function secretsCard(
   const { id } = app
   const origins = await originsOf(kit, app, secrets)
   const rows = secrets.map((secret, at) => secretRow(id, secret, at, secrets.length, origins, isEditable))
-  const createLink = isEditable
+  const newSecretLink = isEditable
     ? html`<p class="card-foot"><a class="button second" href="${appPath(id)}/new-secret">${appsTexts.newSecret}</a></p>`
     : ''
-  return html`<section class="card flush"><div class="card-head"><h2>${appsTexts.secrets}</h2><p class="quiet">${secrets.length > 0 ? appsTexts.secretsLead : appsTexts.noSecret}</p></div>${secrets.length > 0 ? html`<ul class="list">${rows}</ul>` : ''}${createLink}</section>`
+  return html`<section class="card flush"><div class="card-head"><h2>${appsTexts.secrets}</h2><p class="quiet">${secrets.length > 0 ? appsTexts.secretsLead : appsTexts.noSecret}</p></div>${secrets.length > 0 ? html`<ul class="list">${rows}</ul>` : ''}${newSecretLink}</section>`
 }
 
 function secretRow(

@@ -6,7 +6,7 @@ import { parseRequestLimit, sortedRequestLimits } from '../../limits/limit.ts'
 import { copyableValue } from '../copyable.ts'
 import { originOf } from '../events.ts'
 import { labelOf, statusTag } from '../key-list.ts'
-import { facts } from '../key-page.ts'
+import { keyFacts } from '../key-page.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
@@ -35,7 +35,7 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
   const body = html`${backTo('keys')}
 <div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now), refusedStatus)} <code>${key.keyPrefix}…</code> · ${copyableValue('key-id', key.id)}</p></div></div>
 ${revoked ? html`<p class="banner warning">${revoked}</p>` : ''}
-<section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${facts(key, now, 'admin')}</section>
+<section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${keyFacts(key, now, 'admin')}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: !isActive || owner?.status !== 'active', lastUsedAt: key.lastUsedAt, now })}</section>
 ${isActive && mayChange(kit, signedIn) ? changeForms(key, kit.forms.token(c)) : ''}`
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)

@@ -5,7 +5,7 @@ import { DAY, type Instant } from '../../clock.ts'
 import { texts } from '../../languages/current.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import type { Policies } from '../../policies/policy.ts'
-import { SELECTION_FORM, selectionForm } from '../key-index.ts'
+import { SELECTION_FORM_ID, selectionForm } from '../key-index.ts'
 import { expiryText, lastUseText, selectAllBox, selectBox, statusTag } from '../key-list.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { ago, day, emptyList, type Html, pageHead } from '../layout.ts'
@@ -88,10 +88,10 @@ function keysTable(rows: readonly ApiKey[], owners: Owners, now: Instant, isSele
   const { columns } = adminTexts.keys
   const heads = [columns.key, columns.owner, columns.created, columns.used, columns.expires, columns.status]
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<table class="rows keys all-keys"><thead><tr>${heads.map((head, at) => html`<th scope="col">${isSelectable && at === 0 ? selectAllBox(SELECTION_FORM) : ''}${head}</th>`)}</tr></thead><tbody>
+  return html`<table class="rows keys all-keys"><thead><tr>${heads.map((head, at) => html`<th scope="col">${isSelectable && at === 0 ? selectAllBox(SELECTION_FORM_ID) : ''}${head}</th>`)}</tr></thead><tbody>
 ${rows.map(key => {
   const status = statusOf(key, now)
-  const box = isSelectable && status === 'active' ? selectBox(key, SELECTION_FORM) : ''
+  const box = isSelectable && status === 'active' ? selectBox(key, SELECTION_FORM_ID) : ''
   return html`<tr class="key ${status}"><th scope="row">${box}<a class="name" href="/admin/keys/${key.id}">${key.name ?? texts.keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.owner, owners.link(key.userId))}${cell(columns.created, day(key.createdAt))}${cell(
     columns.used,
     lastUseText(key, status, now, at => ago(at, now)),

@@ -9,7 +9,7 @@ import {
   type Policies,
   type PolicyChange,
   parseDomain,
-  SIGN_UPS,
+  SIGN_UP_MODES,
 } from '../../policies/policy.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html, pageHead } from '../layout.ts'
@@ -63,7 +63,7 @@ function render(kit: PageKit, c: PageContext, fields: Fields, problem: string | 
     html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${fields[name]}" inputmode="${mode}" maxlength="${MAX_TEXT_LENGTH}" autocomplete="off" spellcheck="false"${hint ? raw(` aria-describedby="${name}-hint"`) : ''}>${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
   const checkbox = (name: FieldName, label: string) =>
     html`<div class="choice"><input type="checkbox" id="${name}" name="${name}" value="yes"${fields[name] ? raw(' checked') : ''}><div><label for="${name}">${label}</label></div></div>`
-  const signUps = SIGN_UPS.map(
+  const signUps = SIGN_UP_MODES.map(
     each =>
       html`<div class="choice"><input type="radio" id="sign-up-${each}" name="sign_up" value="${each}"${fields.sign_up === each ? raw(' checked') : ''}><div><label for="sign-up-${each}">${policies.signUps[each]}</label></div></div>`,
   )
@@ -156,7 +156,7 @@ function parse(fields: Fields): Policies {
     defaultKeyLifetimeDays: parseDays(fields.default_lifetime, policies.defaultLifetime),
     allowedScopes: hasBadScope ? refuse(policies.scopes) : scopes.length > 0 ? scopes : null,
     unrestrictedKeysAllowed: fields.unrestricted !== '',
-    signUp: SIGN_UPS.find(each => each === fields.sign_up) ?? refuse(policies.signUp),
+    signUp: SIGN_UP_MODES.find(each => each === fields.sign_up) ?? refuse(policies.signUp),
     signUpDomains:
       domains.length > MAX_SIGN_UP_DOMAINS
         ? refuse(policies.domains)

@@ -152,10 +152,10 @@ function actions({ id, disabledAt }: WebhookStatus, token: string): Html {
 function secretsCard({ id, secrets }: WebhookStatus, token: string | null): Html {
   const row = (secret: WebhookStatus['secrets'][number]) =>
     html`<li class="item"><div class="what"><span class="name">${texts.created} ${time(secret.createdAt)}</span><p><code>${secret.id}</code></p></div><p class="when"></p>${token && secrets.length > 1 ? html`<form class="buttons" method="post" action="${pathOf(id)}/remove-secret">${formToken(token)}<input type="hidden" name="secret" value="${secret.id}"><button class="second small harm">${texts.removeSecret}<span class="unseen"> ${secret.id}</span></button></form>` : ''}</li>`
-  const createForm = token
+  const newSecretForm = token
     ? html`<form class="card-foot" method="post" action="${pathOf(id)}/new-secret">${formToken(token)}<button class="second">${texts.newSecret}</button></form>`
     : ''
-  return html`<section class="card flush"><div class="card-head"><h2>${texts.secrets}</h2><p class="quiet">${texts.secretsLead}</p></div><ul class="list">${secrets.map(row)}</ul>${createForm}</section>`
+  return html`<section class="card flush"><div class="card-head"><h2>${texts.secrets}</h2><p class="quiet">${texts.secretsLead}</p></div><ul class="list">${secrets.map(row)}</ul>${newSecretForm}</section>`
 }
 
 const NOTICES: { [act: string]: Notice | undefined } = Object.assign(Object.create(null), {

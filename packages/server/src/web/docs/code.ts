@@ -9,7 +9,7 @@ export interface Snippet {
   text: string
 }
 
-const LABELS: Readonly<Record<string, string>> = {
+const LANGUAGE_LABELS: Readonly<Record<string, string>> = {
   sh: 'curl',
   js: 'JavaScript',
   ts: 'TypeScript',
@@ -20,7 +20,7 @@ const LABELS: Readonly<Record<string, string>> = {
 export function codeBlock({ language, text }: Snippet, id: string): Html {
   const { keys } = texts
   const block = html`<pre tabindex="0"><code id="${id}">${highlight(language, text)}</code></pre>`
-  if (!(language in LABELS)) return html`<div class="code">${block}</div>`
+  if (!(language in LANGUAGE_LABELS)) return html`<div class="code">${block}</div>`
   return html`<div class="code copied">${block}<button type="button" class="second small copy" data-copy="${id}" data-copied="${keys.copied}">${keys.copy}</button></div>`
 }
 
@@ -28,12 +28,14 @@ export function codeBlock({ language, text }: Snippet, id: string): Html {
 export function codeTabs(snippets: readonly Snippet[], id: string): Html {
   return html`<fieldset class="code-tabs"><legend class="unseen">${texts.docs.languages}</legend>${snippets.map(
     ({ language }, at) =>
-      html`<input type="radio" name="${id}" id="${id}-${language}" value="${language}"${at === 0 ? ' checked' : ''} class="unseen"><label for="${id}-${language}">${LABELS[language] ?? language}</label>`,
+      html`<input type="radio" name="${id}" id="${id}-${language}" value="${language}"${at === 0 ? ' checked' : ''} class="unseen"><label for="${id}-${language}">${LANGUAGE_LABELS[language] ?? language}</label>`,
   )}${snippets.map((snippet, at) => html`<div class="tab">${codeBlock(snippet, `${id}-code-${at}`)}</div>`)}</fieldset>`
 }
 
 /** Whether consecutive blocks are the same code in several languages. */
 export function areAlternatives(snippets: readonly Snippet[]): boolean {
   const languages = snippets.map(({ language }) => language)
-  return new Set(languages).size === languages.length && languages.every(language => language in LABELS)
+  return (
+    new Set(languages).size === languages.length && languages.every(language => language in LANGUAGE_LABELS)
+  )
 }

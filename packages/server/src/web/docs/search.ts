@@ -16,7 +16,7 @@ import {
 import { GUIDES, type Library } from './library.ts'
 
 /** What a search can find: a section, an operation or an error. */
-interface Entry {
+interface SearchEntry {
   path: string
   title: string
   /** The title of the guide that contains a section, the method and path of an operation, or the code of an error. */
@@ -30,7 +30,7 @@ interface Entry {
 }
 
 interface Hit {
-  entry: Entry
+  entry: SearchEntry
   score: number
 }
 
@@ -39,7 +39,7 @@ const MAX_HITS = 50
 const EXCERPT_LENGTH = 180
 
 export function createSearch(docs: Docs, library: Library) {
-  let entries: Entry[] | undefined
+  let entries: SearchEntry[] | undefined
 
   /** Handles /docs/search?q=… */
   return (c: PageContext) => {
@@ -52,19 +52,19 @@ export function createSearch(docs: Docs, library: Library) {
     )
     const { docs: labels } = texts
     // The search form is above the results rather than in the menu, which is closed on phones.
-    const body = html`<h1>${labels.searchFor}</h1>${searchForm(query)}${query === '' ? '' : results(query, words, hits)}`
+    const body = html`<h1>${labels.searchFor}</h1>${searchForm(query)}${query === '' ? '' : resultList(query, words, hits)}`
     return renderInFrame(docs, c, { title: labels.searchFor, body, current: SEARCH_PATH })
   }
 }
 
-function results(query: string, words: readonly string[], hits: readonly Hit[]): Html {
+function resultList(query: string, words: readonly string[], hits: readonly Hit[]): Html {
   const { docs } = texts
   if (hits.length === 0) return emptyList(docs.notFound({ query }), docs.notFoundLead)
   return html`<p class="lead" role="status">${docs.found({ count: hits.length, query })}</p>
 <ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a>${entry.context === entry.title ? '' : html` <span class="quiet">${entry.context}</span>`}<p>${excerpt(entry, words)}</p></li>`)}</ol>`
 }
 
-function allEntries(docs: Docs, library: Library): Entry[] {
+function allEntries(docs: Docs, library: Library): SearchEntry[] {
   return collectEntries(docs, library).map(entry => {
     const { title, context, text, hiddenName = '' } = entry
     const lowerCase = {
@@ -76,7 +76,7 @@ function allEntries(docs: Docs, library: Library): Entry[] {
   })
 }
 
-function collectEntries({ operations }: Docs, library: Library): Omit<Entry, 'lowerCase'>[] {
+function collectEntries({ operations }: Docs, library: Library): Omit<SearchEntry, 'lowerCase'>[] {
   const sections = GUIDES.flatMap(guide => {
     const { sections } = library.read(guide)
     return sections.map(({ anchor, heading, text }) => ({
@@ -111,7 +111,7 @@ function wordsOf(query: string): string[] {
 }
 
 /** Entries that contain every word, sorted by occurrences in title and text. */
-function search(entries: readonly Entry[], words: readonly string[]): Hit[] {
+function search(entries: readonly SearchEntry[], words: readonly string[]): Hit[] {
   if (words.length === 0) return []
   return entries
     .map(entry => ({ entry, score: scoreOf(entry, words) }))
@@ -126,7 +126,7 @@ const CONTEXT_WEIGHT = 8
 /** Maximum number of occurrences in a text that count. */
 const MAX_COUNTED = 5
 
-function scoreOf({ lowerCase: { title, context, text } }: Entry, words: readonly string[]): number {
+function scoreOf({ lowerCase: { title, context, text } }: SearchEntry, words: readonly string[]): number {
   let score = 0
   for (const word of words) {
     const wordScore =
@@ -148,7 +148,7 @@ function countOf(word: string, text: string): number {
 }
 
 /** The text around the first word that is found, cut at spaces, with all found words marked. */
-function excerpt({ text, lowerCase }: Entry, words: readonly string[]): Html {
+function excerpt({ text, lowerCase }: SearchEntry, words: readonly string[]): Html {
   const matches = words.map(word => lowerCase.text.indexOf(word)).filter(at => at >= 0)
   const firstMatch = Math.min(...matches, text.length)
   const minStart = firstMatch === text.length ? 0 : Math.max(0, firstMatch - EXCERPT_LENGTH / 3)
@@ -157,10 +157,10 @@ function excerpt({ text, lowerCase }: Entry, words: readonly string[]): Html {
   const lastSpace = maxEnd < text.length ? text.lastIndexOf(' ', maxEnd) : text.length
   const isAfterMatch = lastSpace > (firstMatch === text.length ? start : Math.max(start, firstMatch))
   const end = isAfterMatch ? lastSpace : maxEnd
-  return html`${start > 0 ? '… ' : ''}${withMarks(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
+  return html`${start > 0 ? '… ' : ''}${markWords(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
 }
 
-function withMarks(text: string, words: readonly string[]): Html {
+function markWords(text: string, words: readonly string[]): Html {
   const lowerText = text.toLowerCase()
   const parts: (string | Html)[] = []
   let at = 0

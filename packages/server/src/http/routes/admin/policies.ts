@@ -7,7 +7,7 @@ import {
   type Policies,
   type PolicyChange,
   parseDomain,
-  SIGN_UPS,
+  SIGN_UP_MODES,
 } from '../../../policies/policy.ts'
 import { ok } from '../../answer.ts'
 import { expected, optional, parsed, strict, wholeNumber } from '../../body-fields.ts'
@@ -37,7 +37,9 @@ const policyChange = z.strictObject({
     .transform(list => [...new Set(list)])
     .nullish(),
   unrestricted_keys_allowed: flag.nullish(),
-  sign_up: z.enum(SIGN_UPS, { error: expected(`one of ${SIGN_UPS.join(', ')}`, '"invited"') }).nullish(),
+  sign_up: z
+    .enum(SIGN_UP_MODES, { error: expected(`one of ${SIGN_UP_MODES.join(', ')}`, '"invited"') })
+    .nullish(),
   sign_up_domains: z
     .array(parsed('a domain', 'example.com', parseDomain), {
       error: expected('a list of domains', '["example.com"]'),
@@ -65,7 +67,7 @@ const policies = z
     default_key_lifetime_days: z.int(),
     allowed_scopes: nullable(z.array(z.string())),
     unrestricted_keys_allowed: z.boolean(),
-    sign_up: z.enum(SIGN_UPS),
+    sign_up: z.enum(SIGN_UP_MODES),
     sign_up_domains: z.array(z.string()),
     trial_credit: z.string(),
     key_limits: z.strictObject({ defaults: requestLimitsSchema, maxima: requestLimitsSchema }),
