@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, IncomingMessage, request } from 'node:http'
+import { type AddressInfo, Socket } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
+import { CLI_CLIENT_ID } from '../../src/apps/app.ts'
 import { KeywayError } from '../../src/errors.ts'
-import { type Access, createAuthenticate } from '../../src/http/authenticate.ts'
+import { type Access, clientCredentials, createAuthenticate } from '../../src/http/authenticate.ts'
 import { caller, openServices } from '../support/services.ts'
 
 const KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
@@ -32,7 +33,12 @@ async function open(t: TestContext) {
   const { port } = server.address() as AddressInfo
 
   interface Answer {
-    principal?: { userId?: string; session?: { id: string } | null; id?: string } | null
+    principal?: {
+      userId?: string
+      session?: { id: string } | null
+      appSession?: { id: string }
+      id?: string
+    } | null
     code?: string
     detail?: string
   }
@@ -54,7 +60,7 @@ async function open(t: TestContext) {
   const createKey = async (scopes: string[] | null) =>
     (await services.apiKeys.create(user.id, { ...KEY, scopes } as typeof KEY, caller())).key
   const [any, scoped] = [await createKey(null), await createKey(['agent:connect'])]
-  return { services, call, user, session, token: tokens.accessToken, any, scoped }
+  return { services, call, createKey, user, session, token: tokens.accessToken, any, scoped }
 }
 
 test('a public route requires no credential and ignores any', async t => {
@@ -65,7 +71,7 @@ test('a public route requires no credential and ignores any', async t => {
 
 test('a session is accepted by every route of a person, and a key by those that its scopes allow', async t => {
   const { call, user, session, token, any, scoped } = await open(t)
-  const routes: Access[] = ['owner', 'session', 'agent:connect']
+  const routes: Access[] = ['owner', 'session', 'keys:create', 'agent:connect']
   for (const access of routes) {
     const { principal } = await call(access, `Bearer ${token}`)
     assert.deepEqual([principal?.userId, principal?.session?.id], [user.id, session.id], access)
@@ -79,13 +85,13 @@ test('a session is accepted by every route of a person, and a key by those that 
   const insufficientScope = (detail: string) => ({ code: 'insufficient_scope', detail })
   assertOwner(await call('owner', `Bearer ${any}`))
   assertOwner(await call('agent:connect', `Bearer ${any}`))
-  assertPersonOnly(await call('session', `Bearer ${any}`))
+  for (const access of ['session', 'keys:create'] as const)
+    for (const key of [any, scoped]) assertPersonOnly(await call(access, `Bearer ${key}`))
   assertOwner(await call('agent:connect', `Bearer ${scoped}`))
   assert.deepEqual(
     await call('owner', `Bearer ${scoped}`),
     insufficientScope('No scope grants this. Use a key without scopes, or sign in.'),
   )
-  assertPersonOnly(await call('session', `Bearer ${scoped}`))
   const otherScope = await call('keys:read' as Access, `Bearer ${scoped}`)
   assert.deepEqual(
     otherScope,
@@ -118,7 +124,7 @@ test('without a Bearer token the answer says what to send', async t => {
       header.includes('\t') ? missingCredential.code : malformedToken.code,
       header,
     )
-  assert.deepEqual(await call('owner', 'Bearer a b'), malformedToken)
+  for (const header of ['Bearer', 'Bearer a b']) assert.deepEqual(await call('owner', header), malformedToken)
 })
 
 test('the scheme may be in any letter case, followed by any number of spaces', async t => {
@@ -148,7 +154,8 @@ test('an agent token is refused with a hint that it is for the hub only; any oth
   assert.match(detail!, /agent token.*hub.*access token/)
   for (const wrongHeaders of ['abc', `${token}A`, 'svc', 'a.b.c'])
     assert.equal((await call('owner', `Bearer ${wrongHeaders}`)).code, 'invalid_token', wrongHeaders)
-  assert.equal((await call('owner', 'Bearer svc_')).code, 'invalid_api_key')
+  for (const wrongKey of ['svc_', `svc_${'0'.repeat(32)}`])
+    assert.equal((await call('owner', `Bearer ${wrongKey}`)).code, 'invalid_api_key')
 })
 
 test('only a database that cannot be reached is reported as such, whatever the token', async t => {
@@ -188,4 +195,83 @@ test('an app is known by its id and secret in a Basic header, and by nothing els
       { code: 'authentication_required', detail: 'No registered app has this id and secret.' },
       header,
     )
+})
+
+test('support may read, administrators may do all, and nobody else has administrative access', async t => {
+  const { services, call, createKey, user, token } = await open(t)
+  const codes = async (credential: string) => {
+    const answers: string[] = []
+    for (const access of ['admin:read', 'admin:write', 'admin:session'] as const) {
+      const { code, principal } = await call(access, `Bearer ${credential}`)
+      answers.push(code ?? (principal?.session ? 'session' : 'key'))
+    }
+    return answers
+  }
+  const { user: otherAdministrator } = await services.signIn('eve@example.com')
+  for (const { id } of [user, otherAdministrator]) await services.users.setRole(id, 'admin')
+  const key = await createKey(['admin:read', 'admin:write'])
+  await services.users.setRole(user.id, 'user')
+  assert.deepEqual(await codes(token), ['forbidden', 'forbidden', 'forbidden'])
+  assert.deepEqual(await codes(key), ['forbidden', 'forbidden', 'session_required'])
+  await services.users.setRole(user.id, 'support')
+  assert.deepEqual(await codes(token), ['session', 'forbidden', 'forbidden'])
+  assert.deepEqual(await codes(key), ['forbidden', 'forbidden', 'session_required'])
+  await services.users.setRole(user.id, 'admin')
+  assert.deepEqual(await codes(token), ['session', 'session', 'session'])
+  assert.deepEqual(await codes(key), ['key', 'key', 'session_required'])
+  const { detail } = await call('admin:session', `Bearer ${key}`)
+  assert.match(detail!, /needs a signed-in administrator.*access token/)
+})
+
+test('an app acts for a person within the scopes of its access token only', async t => {
+  const { services, call, user } = await open(t)
+  await services.apps.register({ id: 'shop', name: 'Shop', audience: null })
+  await services.users.setRole(user.id, 'admin')
+  const tokenWith = async (scopes: string[], app = 'shop') => {
+    const grant = { scopes, audience: null }
+    const prepared = services.sessions.prepareForApp(app, grant, services.clock.now(), caller())
+    const session = await services.storage.transaction(tx => services.sessions.open(tx, user, prepared))
+    const { accessToken } = await services.sessions.appTokens(user, session)
+    return { session, header: `Bearer ${accessToken}` }
+  }
+  const { session, header } = await tokenWith(['openid', 'account:read'])
+  const { principal } = await call('account:read', header)
+  assert.deepEqual(
+    [principal?.userId, principal?.session, principal?.appSession?.id],
+    [user.id, null, session.id],
+  )
+  const { header: approvedHeader } = await tokenWith(['keys:create'], CLI_CLIENT_ID)
+  assert.equal((await call('keys:create', approvedHeader)).principal?.userId, user.id)
+  const refusals: [Access, string, RegExp][] = [
+    ['keys:read', 'insufficient_scope', /lacks the scope keys:read/],
+    ['owner', 'insufficient_scope', /^No scope of an app grants this/],
+    ['admin:read', 'insufficient_scope', /^No scope of an app grants this/],
+    ['admin:session', 'insufficient_scope', /^No scope of an app grants this/],
+    ['session', 'session_required', /signed-in person.*not an app's access token/],
+    ['keys:create', 'session_required', /signed-in person.*not an app's access token/],
+  ]
+  for (const [access, expected, explanation] of refusals) {
+    const { code, detail } = await call(access, header)
+    assert.equal(code, expected, access)
+    assert.match(detail!, explanation, access)
+  }
+})
+
+test('a client sends its id and secret form-encoded in a Basic header', () => {
+  const credentialsOf = (...values: string[]) => {
+    const incoming = new IncomingMessage(new Socket())
+    const headers = { authorization: values[0] }
+    const headersDistinct = { authorization: values }
+    return clientCredentials(Object.assign(incoming, values.length > 0 && { headers, headersDistinct }))
+  }
+  const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+  assert.equal(credentialsOf(), null)
+  assert.deepEqual(credentialsOf(basic('my+shop%3A1:a%2Bb:c')), { id: 'my shop:1', secret: 'a+b:c' })
+  for (const header of [basic('shop'), basic('shop:'), basic(':secret'), basic('shop:%'), basic('%:secret')])
+    assert.equal(credentialsOf(header), 'unusable', header)
+  for (const scheme of ['Bearer', 'Basic x', '']) {
+    const header = basic('shop:secret').replace('Basic', scheme)
+    assert.equal(credentialsOf(header), 'unusable', header)
+  }
+  assert.throws(() => credentialsOf(basic('a:b'), basic('a:b')), { code: 'invalid_request' })
 })
