@@ -26,7 +26,9 @@ export interface BrandLinks {
 
 const FILE_EXTENSIONS = { 'image/png': 'png', 'image/svg+xml': 'svg', 'image/x-icon': 'ico' } as const
 
-/** Where pages serve an image; includes its hash, so that it can be cached permanently. */
+/**
+ * The path and query from which an image is served. A hash of the image is included, so it can be cached permanently.
+ */
 export function imagePath(name: string, { type, bytes }: BrandImage): string {
   return `/assets/${name}.${FILE_EXTENSIONS[type]}?v=${versionOf(bytes)}`
 }

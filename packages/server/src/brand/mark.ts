@@ -22,10 +22,10 @@ export function markSvg({ accent, ink }: AccentColors): string {
 
 /** Width and height of the touch icon in pixels. Systems scale it down and round its corners. */
 export const TOUCH_ICON_SIDE = 180
-/** Number of colours in the palette, which fits the 4 bits of a pixel. */
+/** Number of colours in the palette: a pixel has 4 bits. */
 const SHADE_COUNT = 16
 
-/** The logo as a PNG file, for the touch icon: the key in shades up to `ink`, on a square filled with `accent`. */
+/** The logo as a PNG file, for the touch icon: the antialiased key in `ink` on a square filled with `accent`. */
 export function markPng({ accent, ink }: AccentColors): Buffer<ArrayBuffer> {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(TOUCH_ICON_SIDE, 0)

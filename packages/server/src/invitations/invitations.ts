@@ -13,7 +13,7 @@ import { INVITATION_LIFETIME, type Invitation, type InvitedRole } from './invita
 
 export interface Invitations {
   /**
-   * Invites an address by mail, for seven days, and revokes an earlier invitation of it that is pending. The mail is in
+   * Invites an address by mail, for seven days, and revokes its earlier invitation if that is pending. The mail is in
    * the language of `locale` (BCP 47), otherwise in the inviter’s.
    * @throws KeywayError `invalid_request` (the address has an account), `rate_limited`
    */

@@ -23,7 +23,9 @@ export interface MagicLinkStore {
    * each has accepted; the next send gets this number plus one.
    */
   lockSendBuckets(buckets: readonly string[]): Promise<Map<string, number>>
-  /** Sets times of sends that are later than `now`, after the clock stepped back, to `now`. Needs `lockSendBuckets`. */
+  /**
+   * Sets times of sends that are in the future, since the clock stepped back, to `now`. Call `lockSendBuckets` first.
+   */
   clampFutureSends(buckets: readonly string[], now: Instant): Promise<void>
   /** Like `sendHistory`, for several buckets. `sendCounts` is the result of `lockSendBuckets`. */
   sendHistories(

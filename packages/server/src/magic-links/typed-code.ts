@@ -27,8 +27,8 @@ type CheckResult =
 
 /**
  * Name of the in-memory queue (`runExclusive`) that serialises the code checks of unrecognised browsers in this
- * process; between processes one locked row does. Recognised browsers have a queue per mailbox, so that a flood of
- * checks from other browsers does not delay them.
+ * process; one locked row serialises those of all processes. Recognised browsers have a queue per mailbox, so that a
+ * flood of checks from other browsers does not delay them.
  */
 export const UNRECOGNISED_QUEUE = 'typed-codes'
 

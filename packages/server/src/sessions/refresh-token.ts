@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { hmac, sha256 } from '../secrets.ts'
 
 /**
- * The two kinds of session credential. Each consists of the session's id, (for a refresh token) a counter, and a MAC
+ * The two kinds of session credential. Each consists of the session's id, a counter (in refresh tokens only), and a MAC
  * under that session's own secret. So nothing stored can be presented as a credential, a forged id cannot end or
  * change a session, and a token's successor can be computed again for a retry.
  *

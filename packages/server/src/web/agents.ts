@@ -64,7 +64,7 @@ function connectionsOf(kit: PageKit, c: PageContext): Promise<LiveAgent[]> {
   return kit.agents.connections(kit.requireSession(c).user.id)
 }
 
-/** A text that changes with the list: connection ids, and the names of their keys. */
+/** A text that changes whenever the list does: the connection ids and the names of their keys. */
 function listState(agents: readonly LiveAgent[]): string {
   return JSON.stringify(agents.map(({ connectionId, keyName }) => [connectionId, keyName]))
 }

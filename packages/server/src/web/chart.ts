@@ -42,7 +42,7 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** All bars of a series as one SVG path, which is short. The bar of a number above 0 is at least one unit high. */
+/** All bars of a series as one SVG path, to keep pages small. The bar of a number above 0 is at least one unit high. */
 function pathOf(series: readonly Series[], index: number, highest: number): string {
   const { kind, values } = series[index]!
   const width = kind === 'level' ? BUCKET_WIDTH : BAR_WIDTH

@@ -15,7 +15,7 @@ export interface RequestedLink {
 
 /** Maximum number of requested links in the cookie. */
 const MAX_REQUESTED_LINKS = 5
-/** Longer than a link's lifetime, so that the page can say that the link expired rather than that it is unknown. */
+/** Longer than a link is valid, so that a page can say that the link expired rather than that it is unknown. */
 const REQUESTED_LINKS_KEPT_FOR = HOUR
 /** How long a person may take to sign in and be redirected. */
 const DESTINATION_KEPT_FOR = 30 * MINUTE
@@ -100,8 +100,8 @@ export function createCookies({
     },
     rememberRequested(c, link) {
       const links = [link, ...this.requestedLinks(c)].slice(0, MAX_REQUESTED_LINKS)
-      const body = Buffer.from(JSON.stringify(links)).toString('base64url')
-      const value = `${body}~${secrets.mac('link-marker', body)}`
+      const encodedLinks = Buffer.from(JSON.stringify(links)).toString('base64url')
+      const value = `${encodedLinks}~${secrets.mac('link-marker', encodedLinks)}`
       setCookie(c, names.asked, value, { ...attributes, maxAge: REQUESTED_LINKS_KEPT_FOR / SECOND })
     },
     isReturning: (c, email) =>
@@ -158,9 +158,9 @@ export function createCookies({
   }
 
   function readRequestedLinks(value: string): RequestedLink[] {
-    const [body = '', mac = ''] = value.split('~')
-    if (!secrets.verifyMac('link-marker', body, mac)) return []
-    const links = JSON.parse(Buffer.from(body, 'base64url').toString()) as RequestedLink[]
+    const [encodedLinks = '', mac = ''] = value.split('~')
+    if (!secrets.verifyMac('link-marker', encodedLinks, mac)) return []
+    const links = JSON.parse(Buffer.from(encodedLinks, 'base64url').toString()) as RequestedLink[]
     return links.filter(link => parseEmailAddress(link.email) === link.email)
   }
 }

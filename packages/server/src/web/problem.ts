@@ -27,7 +27,7 @@ export function renderProblem(kit: PageKit, c: PageContext, error: Error): Respo
   return kit.render(c, { title, current: '', formAt: '/' }, body, status)
 }
 
-/** The support address, and the request id that finds the error in the log. */
+/** The support address, and the request id by which the operator finds the error in the log. */
 function supportReference({ supportEmail, brand }: PageKit, requestId: string): Html {
   const mailUrl = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(requestId)}`
   const { support } = brand.links

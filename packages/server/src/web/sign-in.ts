@@ -85,7 +85,7 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   const { limited, noNewMail, limitIs } = texts.checkMail
   const [requestedLink] = kit.cookies.requestedLinks(c)
   const hasMail = requestedLink?.email === parseEmailAddress(email)
-  // Only the operator can read the local inbox, so the name of the setting is shown.
+  // A client that may open the local inbox is the operator's, who can change the setting that limited the mail.
   const setting = kit.showsInbox(c) ? error.extras.setting : undefined
   const problem = `${hasMail ? noNewMail : limited}${setting ? ` ${limitIs({ setting })}` : ''}`
   if (requestedLink && hasMail)

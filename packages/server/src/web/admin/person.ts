@@ -59,7 +59,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
     ],
   )
   // Reading is audited, so a link on another site, with which browsers send cookies, must not cause it.
-  const recordedList = isFromOtherSite(c)
+  const auditedList = isFromOtherSite(c)
     ? ''
     : await readAuditedList(kit, c, user, actedByOf(kit, c, signedIn), token)
   const moreLink = ({ next }: { next: unknown }) =>
@@ -74,7 +74,7 @@ ${user.status === 'suspended' ? suspensionCard(user, statusAct, token) : ''}
 ${user.deletesAt === null ? '' : html`<p class="banner warning">${person.deletes} ${time(user.deletesAt)}</p>`}
 ${signIn ? obstaclesOf(signIn, token, returnPath) : ''}
 <section class="card"><dl class="facts">${factsOf(user, dollars(balance), signIn || null)}</dl>${auditedListLinks(user)}</section>
-${recordedList}
+${auditedList}
 ${isDeleted ? '' : sessionsCard(kit, user, sessions.rows, { token, current: isSelf ? signedIn.session.id : null }, moreLink(sessions))}
 ${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', keys.rows.length > 0 ? keyTable(keys.rows, now, 'admin', undefined, null, user.status === 'suspended' ? adminTexts.statuses.suspended : null) : '', moreLink(keys))}
 ${card(person.events, '', itemList(await eventRows(kit, user.id, events.rows, 'admin')), moreLink(events))}

@@ -37,9 +37,9 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
       html: () => '',
       image: () => '',
       link({ href, tokens }) {
-        const address = options.resolveLink(href)
+        const url = options.resolveLink(href)
         const text = this.parser.parseInline(tokens)
-        return address === null ? text : `<a href="${escapeHtml(address)}">${text}</a>`
+        return url === null ? text : `<a href="${escapeHtml(url)}">${text}</a>`
       },
       heading({ depth, tokens }) {
         const anchor = sections.findLast(section => section.depth === depth)?.anchor ?? ''
