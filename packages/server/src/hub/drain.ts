@@ -21,8 +21,8 @@ export async function drain(
 ): Promise<void> {
   const { byId } = registry
   const closingMs = Math.min(CLOSING_MS, deadlineMs / 2)
-  const seconds = Math.max(0, Math.floor((deadlineMs - closingMs) / SECOND))
-  const frame: ServerFrame = { type: 'draining', close_in_seconds: seconds }
+  const closeInSeconds = Math.max(0, Math.floor((deadlineMs - closingMs) / SECOND))
+  const frame: ServerFrame = { type: 'draining', close_in_seconds: closeInSeconds }
   for (const connection of [...byId.values()]) if (connection.state === 'open') connection.send(frame)
   void resumptions.handOver(deadlineMs - closingMs)
   await untilEmpty(registry, deadlineMs - closingMs)

@@ -78,7 +78,7 @@ export function createLocations(deps: LocationsDeps): Locations {
   /** When each other node was last found alive, or was first found in the records, by node id. */
   const lastAliveAt = new Map<string, Instant>()
   /**
-   * Ids of the users whose connections a node was notified of without confirming it, by node id. The node is notified
+   * By node id, the ids of the users whose connections that node was notified of but has not confirmed. It is notified
    * again until it answers or is forgotten.
    */
   const unconfirmedUsers = new Map<string, Set<string>>()

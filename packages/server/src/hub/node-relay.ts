@@ -39,7 +39,7 @@ interface PendingRequest {
   resolve(outcome: Outcome): void
 }
 
-/** Request and response between the hubs of all nodes, over events. */
+/** Exchanges requests and responses between the hubs of all nodes, by events. */
 export interface Relay {
   /**
    * Sends a command to other nodes; returns the sum of the counts in the answers that arrive within the timeout.

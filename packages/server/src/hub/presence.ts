@@ -12,7 +12,7 @@ import {
 } from './presence-store.ts'
 import type { Registry } from './registry.ts'
 
-const ABILITIES = { sealsEvents: true, relayVersion: RELAY_VERSION }
+const NODE_ABILITIES = { sealsEvents: true, relayVersion: RELAY_VERSION }
 
 /** Added and removed connections are written in batches, this long after the first change of the batch. */
 const BATCH_MS = 200
@@ -158,7 +158,7 @@ export function createPresence(deps: {
   async function recordHeartbeat(): Promise<void> {
     if (isDeregistered) return
     const now = clock.now()
-    const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, ...ABILITIES }
+    const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, ...NODE_ABILITIES }
     await presence.heartbeat(node)
     // After so long without a heartbeat another node may have pruned this node's connections.
     if (lastHeartbeatAt !== null && now - lastHeartbeatAt >= NODE_TIMEOUT_MS) {

@@ -152,7 +152,10 @@ export class OwnerLimits {
     return buckets
   }
 
-  /** A full bucket need not be stored. Doubling the threshold keeps pruning amortized constant per insert. */
+  /**
+   * Evicts owners whose buckets are full, since a new owner gets full buckets anyway. Doubling the threshold keeps
+   * pruning amortized constant per insert.
+   */
   #prune(now: Instant): void {
     const resources = Object.keys(this.#allowances) as OwnerResource[]
     for (const [userId, buckets] of this.#owners) {

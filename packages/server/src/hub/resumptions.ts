@@ -62,8 +62,8 @@ export interface Resumptions {
   moveHere(connection: AgentConnection, request: ResumeRequest): Promise<void>
   /**
    * Resumes the connection that an agent asks for, and closes its old socket. Null if it is unknown or not the agent's,
-   * or if a message after the last one that the agent received is no longer kept. Until it is registered under its new
-   * socket no message reaches it, so the caller must not await anything before that.
+   * or if a message after the last one that the agent received is no longer kept. No message reaches the connection
+   * until it is registered with its new socket, so the caller must not await anything before that.
    */
   claim(connection: AgentConnection, request: ResumeRequest): HandoverState | null
   /** Lets other nodes take over the broken connections; resolves when they have, or after `timeoutMs`. */
@@ -72,9 +72,7 @@ export interface Resumptions {
   receive(message: MoveMessage): void
   /** Called after events were lost, which may have been messages to broken connections: ends all broken connections. */
   missedEvents(): void
-  /**
-   * Announces that this node holds no connections any more; resolves once that is published, or after `timeoutMs`.
-   */
+  /** Announces that this node has no more connections; resolves once that is published, or after `timeoutMs`. */
   leave(timeoutMs: number): Promise<void>
   stop(): void
 }

@@ -17,7 +17,7 @@ export const COMPARE_MS = 5 * SECOND
  * that watch and stop in a loop would otherwise fill the queue of messages between nodes.
  */
 export const LINGER_MS = 5 * SECOND
-/** How long the first answers of other nodes are awaited. */
+/** How long a new watch waits for the first answers of other nodes. */
 const SYNC_TIMEOUT_MS = SECOND
 /** The connections of a node that left this many queries unanswered are read from the database. */
 const UNANSWERED_QUERIES = 2
@@ -67,7 +67,7 @@ export interface WatchesDeps {
   notify(nodeId: string, notice: RelayNotice): void
 }
 
-/** Connections of this node that watch which connections their owner has on all nodes. */
+/** The connections of this node that watch all connections of their owner, on all nodes. */
 export interface Watches {
   /** Handles `watch`: sends all connections, then each change. A repeated `watch` sends all of them again. */
   watch(watcher: AgentConnection, id?: string): void

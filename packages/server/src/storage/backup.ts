@@ -109,12 +109,12 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
       return true
     },
     async endSignIns(now) {
-      const sessions = await db
+      const sessionResult = await db
         .updateTable('sessions')
         .set({ ended_at: now, ended_by: 'revoked' })
         .where('ended_at', 'is', null)
         .executeTakeFirst()
-      const links = await db
+      const linkResult = await db
         .updateTable('magic_links')
         .set({ used_at: now })
         .where('used_at', 'is', null)
@@ -132,7 +132,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         .where('state', '=', 'queued')
         .where('kind', 'in', ['sign_in', 'invitation', 'email_change_old', 'email_change_new'])
         .execute()
-      return { sessions: Number(sessions.numUpdatedRows), links: Number(links.numUpdatedRows) }
+      return { sessions: Number(sessionResult.numUpdatedRows), links: Number(linkResult.numUpdatedRows) }
     },
     async revokeAllKeys(now) {
       const result = await db

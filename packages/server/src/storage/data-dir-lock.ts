@@ -28,7 +28,7 @@ export function holdDataDir(dataDir: string): Disposable {
  * @throws CannotStart if the directory is not writable
  */
 export function lockDataDir(dataDir: string): (() => void) | null {
-  const file = lockFile(dataDir)
+  const file = lockFileOf(dataDir)
   let lock: DatabaseSync | undefined
   try {
     makeFolder(dataDir)
@@ -47,7 +47,7 @@ export function lockDataDir(dataDir: string): (() => void) | null {
 export function isDataDirHeld(dataDir: string): boolean {
   let probe: DatabaseSync | undefined
   try {
-    probe = new DatabaseSync(lockFile(dataDir), { readOnly: true, timeout: 0 })
+    probe = new DatabaseSync(lockFileOf(dataDir), { readOnly: true, timeout: 0 })
     probe.exec('select 1 from sqlite_schema')
     return false
   } catch (error) {
@@ -57,6 +57,6 @@ export function isDataDirHeld(dataDir: string): boolean {
   }
 }
 
-function lockFile(dataDir: string): string {
+function lockFileOf(dataDir: string): string {
   return join(dataDir, 'serve.lock')
 }

@@ -61,7 +61,8 @@ export interface EngineLoad {
 export type ReadInBatches = (sql: string) => AsyncIterable<Record<string, unknown>[]>
 
 /**
- * The operations that differ between SQLite and PostgreSQL: statements, transactions and events. It knows no tables.
+ * The operations that differ between SQLite and PostgreSQL: statements, transactions and events. They are independent
+ * of the tables.
  */
 export interface Engine {
   /** Executes statements outside of transactions. */

@@ -23,7 +23,10 @@ export function isAbortedTransaction(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === IN_FAILED_TRANSACTION
 }
 
-/** Whether a concurrent transaction gave the address to another account, which a second run of this one will see. */
+/**
+ * Whether a concurrent transaction gave another account the address that this transaction wrote. A second run finds
+ * that account.
+ */
 function isAddressConflict({ code, table }: pg.DatabaseError): boolean {
   return code === UNIQUE_VIOLATION && table === 'users'
 }

@@ -115,8 +115,8 @@ async function commit(
   events: Event[],
 ): Promise<pg.QueryResult> {
   const notification = events.length > 0 ? carrier.notification?.(events) : undefined
-  const notifyResult = notification && runStatement(client, notification.sql, notification.parameters)
-  const [commitResult] = await Promise.all([client.query('commit'), notifyResult])
+  const notifyQuery = notification && runStatement(client, notification.sql, notification.parameters)
+  const [commitResult] = await Promise.all([client.query('commit'), notifyQuery])
   return commitResult
 }
 

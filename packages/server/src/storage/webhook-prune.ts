@@ -5,7 +5,10 @@ import type { Db } from './engine.ts'
 import type { Schema } from './schema.ts'
 import { countOf, inChunks } from './statements.ts'
 
-/** An agent's connection can no longer be resumed after this time, so its subject has no further events. */
+/**
+ * This long after its agent has disconnected a connection can no longer be resumed, so its subject has no further
+ * events.
+ */
 const AGENT_ENDED_AFTER = 5 * MINUTE
 /**
  * Maximum number of rows that one statement removes. Large, since finding where the surplus begins costs as much as
@@ -25,13 +28,8 @@ export async function pruneWebhooks(
     .select('id')
     .where('settled_at', '<', settledBefore)
     .limit(batch)
-  const oldDeliveries = await tx
-    .deleteFrom('webhook_deliveries')
-    .where('id', 'in', settledIds)
-    .executeTakeFirst()
-  return (
-    countOf(oldDeliveries) + (await pruneQueues(tx, now, batch)) + (await pruneRemovedEndpoints(tx, batch))
-  )
+  const result = await tx.deleteFrom('webhook_deliveries').where('id', 'in', settledIds).executeTakeFirst()
+  return countOf(result) + (await pruneQueues(tx, now, batch)) + (await pruneRemovedEndpoints(tx, batch))
 }
 
 /** Removes queues of subjects without further events, unless one of their events may be sent again. */

@@ -65,13 +65,13 @@ export function createWebhookQueue(
       const allowedEvents = agentEventLimits.withinLimits(announced)
       if (allowedEvents.length === 0) return false
       const subscribers = await readSubscribers(db)
-      const rows = subscribers.flatMap(subscriber =>
+      const newDeliveries = subscribers.flatMap(subscriber =>
         allowedEvents
           .filter(({ type }) => subscribesTo(subscriber, type))
           .map(event => ({ webhookId: subscriber.id, event })),
       )
-      if (rows.length > 0) await writeDeliveries(db, rows)
-      return rows.length > 0
+      if (newDeliveries.length > 0) await writeDeliveries(db, newDeliveries)
+      return newDeliveries.length > 0
     },
   }
 

@@ -21,8 +21,8 @@ export function createWrongCodeStore({ db }: Statements): WrongCodeStore {
         .execute()
       return rows.map(toWrongCode)
     },
-    async insert(wrong) {
-      await db.insertInto('wrong_codes').values(toRow(wrong)).execute()
+    async insert(wrongCode) {
+      await db.insertInto('wrong_codes').values(toRow(wrongCode)).execute()
     },
     async exists(id) {
       const query = db.selectFrom('wrong_codes').select('id').where('id', '=', id)
@@ -46,14 +46,14 @@ export function createWrongCodeStore({ db }: Statements): WrongCodeStore {
   }
 }
 
-function toRow(wrong: WrongCode): WrongCodeRow {
+function toRow(wrongCode: WrongCode): WrongCodeRow {
   return {
-    id: wrong.id,
-    link_id: wrong.linkId,
-    at: wrong.at,
-    mailbox: wrong.mailbox,
-    returning_browser: wrong.isReturning ? 1 : 0,
-    networks: JSON.stringify(wrong.networks),
+    id: wrongCode.id,
+    link_id: wrongCode.linkId,
+    at: wrongCode.at,
+    mailbox: wrongCode.mailbox,
+    returning_browser: wrongCode.isReturning ? 1 : 0,
+    networks: JSON.stringify(wrongCode.networks),
   }
 }
 
