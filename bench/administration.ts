@@ -73,12 +73,12 @@ for (const [list, pathOf] of Object.entries(paths())) {
     if (round >= 0) times.push(performance.now() - startedAt)
   }
   rows.push({ list, 'median ms': median(times), 'slowest ms': Math.max(...times) })
-  const reached = median(times) < MAX_MEDIAN_MS
+  const isReached = median(times) < MAX_MEDIAN_MS
   targets.push({
     what: list,
     wanted: `< ${MAX_MEDIAN_MS} ms`,
     measured: `${median(times).toFixed(1)} ms`,
-    reached,
+    reached: isReached,
   })
 }
 const size = `${PEOPLE.toLocaleString('en')} people and ${(PEOPLE * KEYS_PER_PERSON).toLocaleString('en')} keys`

@@ -106,17 +106,17 @@ async function measureMessages(nodes: readonly RunningProcess[], onAllNodes: boo
       cpuPercent: ((samplesAfter[n]!.cpu - samplesBefore[n]!.cpu) / SECONDS) * 100,
     }),
   )
-  const acknowledged = senders.reduce((sum, sender) => sum + sender.acknowledged, 0)
+  const acknowledgedCount = senders.reduce((sum, sender) => sum + sender.acknowledged, 0)
   for (const { socket } of [receiver, ...senders, ...otherAgents]) socket.terminate()
-  const others = loads.slice(2)
+  const otherLoads = loads.slice(2)
   return {
     count: nodes.length,
-    acknowledged: acknowledged / SECONDS,
+    acknowledged: acknowledgedCount / SECONDS,
     sender: loads[0]!,
     receiver: loads[1]!,
     others: {
-      eventsPerSecond: Math.max(0, ...others.map(each => each.eventsPerSecond)),
-      cpuPercent: Math.max(0, ...others.map(each => each.cpuPercent)),
+      eventsPerSecond: Math.max(0, ...otherLoads.map(each => each.eventsPerSecond)),
+      cpuPercent: Math.max(0, ...otherLoads.map(each => each.cpuPercent)),
     },
   }
 }

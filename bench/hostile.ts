@@ -135,22 +135,22 @@ async function measure(engine: Engine, missingFlows: string[]): Promise<void> {
   await measureOthers(server, nextLinkNumber)
   let resultBefore = await measureOthers(server, nextLinkNumber)
   for (const flow of missingFlows) {
-    const withoutAttack = [resultBefore]
-    const underAttack = []
+    const resultsWithoutAttack = [resultBefore]
+    const resultsUnderAttack = []
     for (let round = 0; round < rounds; round++) {
-      underAttack.push(await measureUnderAttack(engine, server, nextLinkNumber, flow))
+      resultsUnderAttack.push(await measureUnderAttack(engine, server, nextLinkNumber, flow))
       await wait(SETTLE_MS)
-      withoutAttack.push(await measureOthers(server, nextLinkNumber))
+      resultsWithoutAttack.push(await measureOthers(server, nextLinkNumber))
     }
-    const { attack } = underAttack[0]!
-    const measured = compare(
+    const { attack } = resultsUnderAttack[0]!
+    const measurement = compare(
       { engine, flow, attack },
-      withoutAttack,
-      underAttack.map(({ during }) => during),
+      resultsWithoutAttack,
+      resultsUnderAttack.map(({ during }) => during),
     )
-    appendFileSync(file, `${JSON.stringify(measured)}\n`)
-    console.error(JSON.stringify(rowOf(measured)))
-    resultBefore = withoutAttack.at(-1)!
+    appendFileSync(file, `${JSON.stringify(measurement)}\n`)
+    console.error(JSON.stringify(rowOf(measurement)))
+    resultBefore = resultsWithoutAttack.at(-1)!
   }
 }
 
@@ -210,18 +210,18 @@ async function measureUnderAttack(
 
 function compare(
   what: Pick<Measurement, 'engine' | 'flow' | 'attack'>,
-  withoutAttack: NeighboursResult[],
-  underAttack: NeighboursResult[],
+  resultsWithoutAttack: NeighboursResult[],
+  resultsUnderAttack: NeighboursResult[],
 ): Measurement {
   const p99 = KINDS.map(kind => [
     kind,
     {
-      without: median(withoutAttack.map(result => result[kind].p99)),
-      beside: median(underAttack.map(result => result[kind].p99)),
-      samples: sum(underAttack.map(result => result[kind].count)),
+      without: median(resultsWithoutAttack.map(result => result[kind].p99)),
+      beside: median(resultsUnderAttack.map(result => result[kind].p99)),
+      samples: sum(resultsUnderAttack.map(result => result[kind].count)),
     },
   ])
-  const userResults = underAttack.flatMap(result => KINDS.map(kind => result[kind]))
+  const userResults = resultsUnderAttack.flatMap(result => KINDS.map(kind => result[kind]))
   const error = userResults.find(user => user.error !== undefined)?.error
   return {
     ...what,
@@ -275,9 +275,9 @@ function worstKind({ p99 }: Measurement): { kind: Kind; times: number } {
 
 /** The worst ratio of a p99 beside the attacker to that of a bare `node:http` under the same attack. */
 function timesOfBare({ flow, p99 }: Measurement): number | string {
-  const bare = earlierResults('bare').find(row => row.flow === flow)
-  if (!bare) return ''
-  return Math.max(...KINDS.map(kind => p99[kind].beside / Math.max(NOISE_MS, bare.p99[kind].beside)))
+  const bareResult = earlierResults('bare').find(row => row.flow === flow)
+  if (!bareResult) return ''
+  return Math.max(...KINDS.map(kind => p99[kind].beside / Math.max(NOISE_MS, bareResult.p99[kind].beside)))
 }
 
 function attackText({ answers, opened }: AttackResult): string {

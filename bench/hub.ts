@@ -144,10 +144,10 @@ async function measureIdle(subject: HubSubject): Promise<void> {
 
 async function measureConnects(subject: HubSubject): Promise<void> {
   const { pid } = subject.server
-  const before = cpuSeconds(pid)
+  const cpuBefore = cpuSeconds(pid)
   const { count, seconds } = await connect(subject, CONNECTS_PER_ROUND)
   subject.connects.push(count / seconds)
-  subject.connectCpu.push(((cpuSeconds(pid) - before) * 1e6) / count)
+  subject.connectCpu.push(((cpuSeconds(pid) - cpuBefore) * 1e6) / count)
   await agents.run({ do: 'disconnect' })
   await wait(500)
 }
@@ -197,10 +197,10 @@ async function revoke(server: RunningProcess, round: number): Promise<number> {
     count: CONNECTIONS_OF_ONE_KEY,
     atOnce: CONCURRENCY,
   })
-  const closing = agents.run({ do: 'await-close' })
+  const closeReport = agents.run({ do: 'await-close' })
   const startedAt = performance.now()
   await post(server, '/auth/revoke', { token: key })
-  const { closes } = await closing
+  const { closes } = await closeReport
   if (closes['4410'] !== CONNECTIONS_OF_ONE_KEY) throw new Error(`other closes: ${JSON.stringify(closes)}`)
   return performance.now() - startedAt
 }
@@ -213,10 +213,10 @@ async function closeAll(server: RunningProcess): Promise<number> {
     count: CONNECTIONS_OF_ONE_KEY,
     atOnce: CONCURRENCY,
   })
-  const closing = agents.run({ do: 'await-close' })
+  const closeReport = agents.run({ do: 'await-close' })
   const startedAt = performance.now()
   await agents.request({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
-  await closing
+  await closeReport
   return performance.now() - startedAt
 }
 

@@ -125,10 +125,10 @@ function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop():
   }
   const timer = setInterval(() => {
     for (; sentCount < ((performance.now() - startedAt) / 1000) * SENT_PER_SECOND; sentCount++) {
-      const exchanging = exchange(nodes[sentCount % nodes.length]!.port).finally(() =>
-        pending.delete(exchanging),
+      const pendingExchange = exchange(nodes[sentCount % nodes.length]!.port).finally(() =>
+        pending.delete(pendingExchange),
       )
-      pending.add(exchanging)
+      pending.add(pendingExchange)
     }
   }, 1)
   return {

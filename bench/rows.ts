@@ -110,8 +110,8 @@ async function storeUsage({ transaction }: DatabaseStorage): Promise<UsageRun> {
 function usageOf(owner: number): UsageRow[] {
   const counts = { ...noUsage(), connectedMs: 5000 }
   const keyIds = Array.from({ length: KEYS_PER_OWNER }, (_, key) => benchId(2, owner * KEYS_PER_OWNER + key))
-  const ofKeys = keyIds.flatMap(keyId => usageRows(benchId(5, owner), keyId, NOW, counts))
-  return [...usageRows(benchId(5, owner), null, NOW, counts), ...ofKeys.filter(row => row.keyId !== null)]
+  const keyRows = keyIds.flatMap(keyId => usageRows(benchId(5, owner), keyId, NOW, counts))
+  return [...usageRows(benchId(5, owner), null, NOW, counts), ...keyRows.filter(row => row.keyId !== null)]
 }
 
 async function walPosition(): Promise<number> {

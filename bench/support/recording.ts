@@ -94,18 +94,18 @@ export function createReplayer(
     }
     if (value.length > 200) return () => value
     const pieces = value.split(new RegExp(`(${UUID.source}|p${recordedNumber}@)`))
-    const makers = pieces.map(piece => {
+    const renderers = pieces.map(piece => {
       if (piece === `p${recordedNumber}@`) return (n: number) => `p${n}@`
       if (!piece.match(UUID)) return () => piece
       if (piece.endsWith(suffix)) return (n: number) => piece.slice(0, -12) + n.toString(16).padStart(12, '0')
       const valueNumber = numberOf(valueNumbers, piece).toString(16).padStart(4, '0')
       return (n: number) => `0198c9f3-${valueNumber}-7000-8000-${n.toString(16).padStart(12, '0')}`
     })
-    return n => makers.map(make => make(n)).join('')
+    return n => renderers.map(render => render(n)).join('')
   }
   const templates = recordedStatements.map(({ text, values }) => ({ text, values: values.map(template) }))
   return (n: number): RecordedStatement[] =>
-    templates.map(({ text, values }) => ({ text, values: values.map(make => make(n)) }))
+    templates.map(({ text, values }) => ({ text, values: values.map(render => render(n)) }))
 }
 
 function numberOf(valueNumbers: Map<string, number>, value: string): number {

@@ -75,13 +75,15 @@ export async function coverageOf(
   if (indexByName.size === 0) for (const id of names.keys()) indexOf(id)
   const complete = cache.complete || indexByName.size
   const unmeasuredTests = tests.filter(test => {
-    const measured = measuredFiles.get(test)
-    return measured?.hash !== hashOf(test) || !sources.every(source => measured.sources.includes(source))
+    const measuredFile = measuredFiles.get(test)
+    return (
+      measuredFile?.hash !== hashOf(test) || !sources.every(source => measuredFile.sources.includes(source))
+    )
   })
   let doneCount = 0
   await inParallel(unmeasuredTests, async (file, worker) => {
-    const { tests, loadHits, leftOut } = await measure(file, worker)
-    console.log(`coverage ${++doneCount}/${unmeasuredTests.length}: ${file} ${leftOut.join('; ')}`)
+    const { tests, loadHits, exclusions } = await measure(file, worker)
+    console.log(`coverage ${++doneCount}/${unmeasuredTests.length}: ${file} ${exclusions.join('; ')}`)
     measuredFiles.set(file, {
       file,
       hash: hashOf(file),
@@ -96,16 +98,16 @@ export async function coverageOf(
     )
   })
   const allNames = [...indexByName.keys()]
-  const measured = tests.flatMap(test => measuredFiles.get(test) ?? [])
+  const coveringFiles = tests.flatMap(test => measuredFiles.get(test) ?? [])
   return {
-    tests: measured.flatMap(({ file, tests }) =>
+    tests: coveringFiles.flatMap(({ file, tests }) =>
       tests.map(({ hits, ...each }) => ({
         ...each,
         file,
         ...hitsAndBreadth(hits.map(index => allNames[index]!)),
       })),
     ),
-    loadHits: new Set(measured.flatMap(({ loadHits }) => loadHits.map(index => allNames[index]!))),
+    loadHits: new Set(coveringFiles.flatMap(({ loadHits }) => loadHits.map(index => allNames[index]!))),
     isKnown: name => (indexByName.get(name) ?? complete) < complete,
   }
 }
@@ -122,18 +124,18 @@ function hitsAndBreadth(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'b
 async function measure(file: string, worker: Worker) {
   const loadReply = await worker.load(file)
   if (typeof loadReply === 'string' || loadReply.kind !== 'loaded')
-    return { tests: [], loadHits: [], leftOut: [`LEFT OUT: ${JSON.stringify(loadReply)}`] }
+    return { tests: [], loadHits: [], exclusions: [`LEFT OUT: ${JSON.stringify(loadReply)}`] }
   const tests: MeasuredFile['tests'] = []
-  const leftOut: string[] = []
+  const exclusions: string[] = []
   for (const { title, body } of loadReply.tests) {
     const answer = await worker.run(file, title, -1, MAX_TEST_MS)
-    if (typeof answer === 'string') leftOut.push(`LEFT OUT: ${title}: ${answer}`)
+    if (typeof answer === 'string') exclusions.push(`LEFT OUT: ${title}: ${answer}`)
     else if (answer.kind !== 'ran' || answer.error !== null)
-      leftOut.push(`LEFT OUT: ${title}: ${'error' in answer ? answer.error : ''}`)
+      exclusions.push(`LEFT OUT: ${title}: ${'error' in answer ? answer.error : ''}`)
     else
       tests.push({ title, hash: digest(title + body), milliseconds: answer.milliseconds, hits: answer.hits })
   }
-  return { tests, loadHits: loadReply.hits, leftOut }
+  return { tests, loadHits: loadReply.hits, exclusions }
 }
 
 export function hashOf(file: string): string {

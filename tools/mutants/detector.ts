@@ -154,15 +154,15 @@ function closeness(test: string, source: string): number {
   return subject === folder || basename(dirname(test)) === folder ? 5 : 1
 }
 
-const imported = new Map<string, Set<string>>()
+const importsOfTests = new Map<string, Set<string>>()
 
 /** The sources that a test file itself imports. */
 function importedBy(test: string): Set<string> {
-  const known = imported.get(test)
-  if (known) return known
+  const cachedSources = importsOfTests.get(test)
+  if (cachedSources) return cachedSources
   const specifiers = readFileSync(join(ROOT, test), 'utf8').matchAll(/ from '(\.\.?\/[^']+)'/g)
   const sources = new Set([...specifiers].map(([, specifier]) => join(dirname(test), specifier!)))
-  imported.set(test, sources)
+  importsOfTests.set(test, sources)
   return sources
 }
 

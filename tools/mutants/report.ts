@@ -23,28 +23,28 @@ const RESULTS_DOCUMENT = join(ORIGINAL_TREE, 'tools/mutants/results.md')
 export function report({ all, judged, minutes, seed, write, command }: RunSummary): number {
   const isUndetected = (result: Result) => !isCaught(result) && !isEquivalent(result)
   const lines = new Map(all.map(({ name, line }) => [name, line]))
-  const undetected = judged
+  const undetectedMutants = judged
     .filter(isUndetected)
     .map(({ file, key, outcome }) => `${outcome}: ${file}:${lines.get(`${file} ${key}`)} ${key}`)
-  for (const line of undetected) console.log(line)
+  for (const line of undetectedMutants) console.log(line)
   for (const { file, mutant } of EQUIVALENTS) {
     const result = judged.find(each => each.file === file && each.key === mutant)
     const exists = all.some(each => each.file === file && each.key === mutant)
     if (all.some(each => each.file === file) && (!exists || (result && isCaught(result))))
       console.log(`listed as equivalent, but ${exists ? 'caught' : 'not there'}: ${file} ${mutant}`)
   }
-  const figures = (results: readonly Result[]) => {
+  const statisticsOf = (results: readonly Result[]) => {
     const count = (outcome: Result['outcome']) => results.filter(result => result.outcome === outcome).length
-    const caught = count('killed') + count('timed out')
-    const remaining = results.filter(isUndetected).length
+    const caughtCount = count('killed') + count('timed out')
+    const remainingCount = results.filter(isUndetected).length
     return {
       judged: results.length,
       killed: count('killed'),
       'timed out': count('timed out'),
-      equivalent: results.length - caught - remaining,
-      left: remaining,
-      caught: `${((caught / (caught + remaining)) * 100).toFixed(1)} %`,
-      share: caught / (caught + remaining),
+      equivalent: results.length - caughtCount - remainingCount,
+      left: remainingCount,
+      caught: `${((caughtCount / (caughtCount + remainingCount)) * 100).toFixed(1)} %`,
+      share: caughtCount / (caughtCount + remainingCount),
     }
   }
   const folderOf = new Map(all.map(({ file, folder }) => [file, folder]))
@@ -53,20 +53,20 @@ export function report({ all, judged, minutes, seed, write, command }: RunSummar
     const total = all.filter(each => each.folder === folder).length
     const mutants =
       results.length < total ? `sample of ${results.length} of ${total}, seed ${seed}` : String(total)
-    return { folder, mutants, ...figures(results) }
+    return { folder, mutants, ...statisticsOf(results) }
   })
-  const tableRows = [...rows, { folder: 'all', mutants: String(all.length), ...figures(judged) }].map(
+  const tableRows = [...rows, { folder: 'all', mutants: String(all.length), ...statisticsOf(judged) }].map(
     ({ share: _, ...row }) => row,
   )
   console.table(tableRows)
   console.log(`${minutes.toFixed(1)} minutes`)
-  if (write) writeFileSync(RESULTS_DOCUMENT, documentText(tableRows, undetected, command))
-  return figures(judged).share
+  if (write) writeFileSync(RESULTS_DOCUMENT, documentText(tableRows, undetectedMutants, command))
+  return statisticsOf(judged).share
 }
 
 function documentText(
   rows: readonly Record<string, string | number>[],
-  undetected: readonly string[],
+  undetectedMutants: readonly string[],
   command: string,
 ) {
   const line = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |\n`
@@ -78,6 +78,6 @@ function documentText(
     line(titles.map(() => '---')),
     ...rows.map(row => line(titles.map(title => row[title]!))),
     '\n## Left\n\n',
-    ...undetected.map(each => `- \`\` ${each} \`\`\n`),
+    ...undetectedMutants.map(each => `- \`\` ${each} \`\`\n`),
   ].join('')
 }

@@ -173,10 +173,10 @@ async function detectAll(coverage: Coverage): Promise<void> {
     env,
   })
   const mutantsToTry = selectedMutants.filter(candidate => {
-    const stored = results.find(candidate.file, candidate.key)
-    if (values.left && ((stored && isCaught(stored)) || isEquivalent(candidate))) return false
-    if (values.fresh || !stored || stored.hash !== codeHashes.get(candidate.file)) return true
-    return !detector.isStillValid(stored, candidate)
+    const storedResult = results.find(candidate.file, candidate.key)
+    if (values.left && ((storedResult && isCaught(storedResult)) || isEquivalent(candidate))) return false
+    if (values.fresh || !storedResult || storedResult.hash !== codeHashes.get(candidate.file)) return true
+    return !detector.isStillValid(storedResult, candidate)
   })
   console.log(`${mutantsToTry.length} of ${selectedMutants.length} mutants to try`)
   let doneCount = 0

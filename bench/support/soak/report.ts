@@ -32,8 +32,8 @@ export function targetsOf(recorder: Recorder): Target[] {
 
 function growthOf(intervals: readonly Interval[], name: string): number {
   const values = intervals.map(({ sizes }) => sizes[name]!)
-  const fifth = Math.max(1, Math.floor(values.length / 5))
-  return median(values.slice(-fifth)) / median(values.slice(fifth, 2 * fifth))
+  const fifthLength = Math.max(1, Math.floor(values.length / 5))
+  return median(values.slice(-fifthLength)) / median(values.slice(fifthLength, 2 * fifthLength))
 }
 
 /** Writes the charts as a page; returns its file. */

@@ -63,8 +63,8 @@ export class AgentTokenSource {
     async #requestToken(signal) {
         const { origin, apiKey, getToken, fetch } = this.#options;
         if (getToken) {
-            const provided = await getToken(signal);
-            return typeof provided === 'string' ? { token: provided } : provided;
+            const answer = await getToken(signal);
+            return typeof answer === 'string' ? { token: answer } : answer;
         }
         const body = { api_key: apiKey };
         return requestJson(fetch, `${origin}/auth/agent-token`, {

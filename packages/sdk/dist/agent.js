@@ -1,7 +1,7 @@
 import { AgentTokenSource } from './agent-token-source.js';
 import { systemClock } from './clock.js';
 import { Dial } from './dial.js';
-import { Draining } from './draining.js';
+import { DrainingConnections } from './draining-connections.js';
 import { Emitter } from './emitter.js';
 import { environment, onAbort, platformWebSocket, randomId, serviceOrigin } from './environment.js';
 import { closedError } from './errors.js';
@@ -56,7 +56,7 @@ export class Agent extends Emitter {
         this.#requests = new Requests(this.#clock, (message, signal) => this.#send(message, signal));
         this.#responder = new Responder(async (to, data, replyTo) => this.send(to, data, { replyTo }));
         this.#watching = new Watching(this.#clock);
-        this.#draining = new Draining(this.#clock);
+        this.#draining = new DrainingConnections(this.#clock);
         this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame));
         this.#resumption = new Resumption(this.#clock, this.#handover);
         this.#tokens = new AgentTokenSource({
@@ -224,7 +224,7 @@ export class Agent extends Emitter {
     #drain(connection, closeInSeconds) {
         if (this.#current?.connection !== connection)
             return;
-        const closesInMs = this.#draining.begin(connection, closeInSeconds, () => {
+        const closesInMs = this.#draining.add(connection, closeInSeconds, () => {
             connection.abandon();
             this.#closed(connection, { code: 1012, reason: 'restarting' });
         });
@@ -234,7 +234,7 @@ export class Agent extends Emitter {
     #closed(connection, closed) {
         if (this.#stopped)
             return;
-        this.#draining.ended(connection);
+        this.#draining.remove(connection);
         this.#handover.caughtUp(connection);
         this.#sends.lost(connection);
         this.#resumption.lost(connection);

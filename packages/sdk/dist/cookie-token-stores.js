@@ -48,15 +48,15 @@ export function cookieTokenStores(options) {
             },
             delete: () => replace(undefined),
             exclusive: work => {
-                const before = current;
-                if (!before)
+                const tokensBefore = current;
+                if (!tokensBefore)
                     return work();
-                return runInTurn(refreshes, before.refresh, async (shared) => {
-                    if (shared.successor?.sessionId === before.sessionId)
-                        replace(shared.successor);
+                return runInTurn(refreshes, tokensBefore.refresh, async (sharedRefresh) => {
+                    if (sharedRefresh.successor?.sessionId === tokensBefore.sessionId)
+                        replace(sharedRefresh.successor);
                     const answer = await work();
-                    if (current !== before)
-                        shared.successor = current;
+                    if (current !== tokensBefore)
+                        sharedRefresh.successor = current;
                     return answer;
                 });
             },
@@ -64,14 +64,14 @@ export function cookieTokenStores(options) {
     };
 }
 async function runInTurn(refreshes, token, work) {
-    const shared = refreshes.get(token) ?? { inTurn: createMutex(), waiting: 0, successor: undefined };
-    refreshes.set(token, shared);
-    shared.waiting++;
+    const sharedRefresh = refreshes.get(token) ?? { inTurn: createMutex(), waiting: 0, successor: undefined };
+    refreshes.set(token, sharedRefresh);
+    sharedRefresh.waiting++;
     try {
-        return await shared.inTurn(() => work(shared));
+        return await sharedRefresh.inTurn(() => work(sharedRefresh));
     }
     finally {
-        if (--shared.waiting === 0)
+        if (--sharedRefresh.waiting === 0)
             refreshes.delete(token);
     }
 }

@@ -19,15 +19,15 @@ const HOLDER_TIMEOUT_MS = 5000;
 const POLL_MS = 50;
 /** Runs `work` while no other process holds this lock. Waits for a living holder, however long. */
 export async function withFileLock(folder, work, clock) {
-    const turn = await awaitTurn(folder, clock);
-    const heartbeat = setInterval(() => ignoringErrors(() => utimesSync(turn, new Date(), new Date())), HEARTBEAT_INTERVAL_MS);
+    const turnPath = await awaitTurn(folder, clock);
+    const heartbeat = setInterval(() => ignoringErrors(() => utimesSync(turnPath, new Date(), new Date())), HEARTBEAT_INTERVAL_MS);
     try {
         return await work();
     }
     finally {
         clearInterval(heartbeat);
         // Flag `r+` does not create the file again if the turn was lost and removed.
-        ignoringErrors(() => writeFileSync(turn, ENDED, { flag: 'r+' }));
+        ignoringErrors(() => writeFileSync(turnPath, ENDED, { flag: 'r+' }));
     }
 }
 /** Ignores errors: at worst other processes wait for `HOLDER_TIMEOUT_MS`, or find that a turn's file is missing. */
@@ -43,13 +43,13 @@ function ignoringErrors(work) {
 const ENDED = 'over';
 /** Waits until this process can take the lock. @returns the path of its turn's file */
 async function awaitTurn(folder, clock) {
-    let observed = { number: -1, state: '', since: 0 };
+    let observation = { number: -1, state: '', since: 0 };
     for (;;) {
         const number = lastTurnNumber(folder);
         const state = stateOf(folder, number);
-        if (number !== observed.number || state !== observed.state)
-            observed = { number, state, since: clock.now() };
-        const isFree = state === ENDED || clock.now() - observed.since >= HOLDER_TIMEOUT_MS;
+        if (number !== observation.number || state !== observation.state)
+            observation = { number, state, since: clock.now() };
+        const isFree = state === ENDED || clock.now() - observation.since >= HOLDER_TIMEOUT_MS;
         if (isFree && createTurn(folder, number + 1))
             return turnFile(folder, number + 1);
         await pause(clock, POLL_MS * (0.5 + clock.random()));
@@ -78,8 +78,8 @@ function createTurn(folder, number) {
     // A slow process may create a turn again that ended and was removed long ago; then later turns exist.
     const isLast = lastTurnNumber(folder) === number;
     // Keeps the previous turn's file, so that a process that lists the folder meanwhile sees at least one of the two.
-    for (const removed of isLast ? turnNumbers(folder).filter(turn => turn < number - 1) : [number])
-        rmSync(turnFile(folder, removed), { force: true });
+    for (const obsoleteTurn of isLast ? turnNumbers(folder).filter(turn => turn < number - 1) : [number])
+        rmSync(turnFile(folder, obsoleteTurn), { force: true });
     return isLast;
 }
 /** The number of the latest turn; 0 before the first one. */

@@ -33,10 +33,10 @@ export class Handover {
     }
     /** Ends the handover, and delivers the buffered messages. */
     end() {
-        const ended = this.#inProgress;
+        const handover = this.#inProgress;
         this.#inProgress = undefined;
-        ended?.cancel();
-        for (const frame of ended?.buffered ?? [])
-            this.#deliver(ended.to, frame);
+        handover?.cancel();
+        for (const frame of handover?.buffered ?? [])
+            this.#deliver(handover.to, frame);
     }
 }

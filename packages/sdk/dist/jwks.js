@@ -26,9 +26,9 @@ export class Jwks {
      * The key with this id; undefined if the issuer has none. Rejects with `unavailable` if the keys cannot be fetched.
      */
     async key(id) {
-        const cached = this.#set?.keys.get(id);
-        if (cached && this.#age() < FRESH_FOR_MS)
-            return cached;
+        const cachedKey = this.#set?.keys.get(id);
+        if (cachedKey && this.#age() < FRESH_FOR_MS)
+            return cachedKey;
         if (systemClock.now() - this.#triedAt >= UNKNOWN_KEY_PAUSE_MS || this.#refreshInProgress)
             await this.#refresh();
         if (this.#age() < STALE_FOR_MS)

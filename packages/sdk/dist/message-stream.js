@@ -38,9 +38,9 @@ export class MessageStream {
     }
     next() {
         const result = newResult();
-        const buffered = this.#buffer.shift();
-        if (buffered !== undefined)
-            result.resolve({ value: buffered, done: false });
+        const message = this.#buffer.shift();
+        if (message !== undefined)
+            result.resolve({ value: message, done: false });
         else if (this.#ended)
             this.#finish(result);
         else

@@ -1,9 +1,9 @@
 /** Creates a function that runs asynchronous work sequentially, in the order of its calls. */
 export function createMutex() {
-    let last = Promise.resolve();
+    let previousWork = Promise.resolve();
     return work => {
-        const result = last.then(work);
-        last = result.catch(() => { });
+        const result = previousWork.then(work);
+        previousWork = result.catch(() => { });
         return result;
     };
 }

@@ -31,7 +31,7 @@ export class Requests {
         signal?.addEventListener('abort', abort, { once: true });
         try {
             return await new Promise((resolve, reject) => {
-                const sent = this.#send({ id, to, data }, sendAbort.signal);
+                const acknowledgement = this.#send({ id, to, data }, sendAbort.signal);
                 this.#pending.set(id, {
                     resolve,
                     reject,
@@ -39,7 +39,7 @@ export class Requests {
                     refusedBy: new Set(),
                     lastRefusal: undefined,
                 });
-                sent.then(delivery => this.#sent(id, delivery), error => this.#remove(id)?.reject(error));
+                acknowledgement.then(delivery => this.#sent(id, delivery), error => this.#remove(id)?.reject(error));
             });
         }
         finally {

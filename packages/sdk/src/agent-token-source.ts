@@ -81,8 +81,8 @@ export class AgentTokenSource {
   async #requestToken(signal: AbortSignal): Promise<{ token: string; expires_in?: number }> {
     const { origin, apiKey, getToken, fetch } = this.#options
     if (getToken) {
-      const provided = await getToken(signal)
-      return typeof provided === 'string' ? { token: provided } : provided
+      const answer = await getToken(signal)
+      return typeof answer === 'string' ? { token: answer } : answer
     }
     const body = { api_key: apiKey }
     return requestJson<AgentTokenAnswer>(fetch, `${origin}/auth/agent-token`, {

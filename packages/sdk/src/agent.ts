@@ -11,7 +11,7 @@ import type {
 import { AgentTokenSource } from './agent-token-source.ts'
 import { systemClock } from './clock.ts'
 import { Dial } from './dial.ts'
-import { Draining } from './draining.ts'
+import { DrainingConnections } from './draining-connections.ts'
 import { Emitter } from './emitter.ts'
 import { environment, onAbort, platformWebSocket, randomId, serviceOrigin } from './environment.ts'
 import { closedError, type KeywayError } from './errors.ts'
@@ -74,7 +74,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #removeAbortListener = () => {}
 
   #current: LiveConnection | undefined
-  #draining: Draining
+  #draining: DrainingConnections
   #dialing: Dial | undefined
   #cancelWait: (() => void) | undefined
   #stopped: { error?: KeywayError } | undefined
@@ -90,7 +90,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#requests = new Requests(this.#clock, (message, signal) => this.#send(message, signal))
     this.#responder = new Responder(async (to, data, replyTo) => this.send(to, data, { replyTo }))
     this.#watching = new Watching(this.#clock)
-    this.#draining = new Draining(this.#clock)
+    this.#draining = new DrainingConnections(this.#clock)
     this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame))
     this.#resumption = new Resumption(this.#clock, this.#handover)
     this.#tokens = new AgentTokenSource({
@@ -255,7 +255,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   /** Make before break: the old connection stays in use until its successor is ready. */
   #drain(connection: HubConnection, closeInSeconds: number): void {
     if (this.#current?.connection !== connection) return
-    const closesInMs = this.#draining.begin(connection, closeInSeconds, () => {
+    const closesInMs = this.#draining.add(connection, closeInSeconds, () => {
       connection.abandon()
       this.#closed(connection, { code: 1012, reason: 'restarting' })
     })
@@ -265,7 +265,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   #closed(connection: HubConnection, closed: HubClosed): void {
     if (this.#stopped) return
-    this.#draining.ended(connection)
+    this.#draining.remove(connection)
     this.#handover.caughtUp(connection)
     this.#sends.lost(connection)
     this.#resumption.lost(connection)

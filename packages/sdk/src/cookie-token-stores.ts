@@ -77,12 +77,12 @@ export function cookieTokenStores(
       },
       delete: () => replace(undefined),
       exclusive: work => {
-        const before = current
-        if (!before) return work()
-        return runInTurn(refreshes, before.refresh, async shared => {
-          if (shared.successor?.sessionId === before.sessionId) replace(shared.successor)
+        const tokensBefore = current
+        if (!tokensBefore) return work()
+        return runInTurn(refreshes, tokensBefore.refresh, async sharedRefresh => {
+          if (sharedRefresh.successor?.sessionId === tokensBefore.sessionId) replace(sharedRefresh.successor)
           const answer = await work()
-          if (current !== before) shared.successor = current
+          if (current !== tokensBefore) sharedRefresh.successor = current
           return answer
         })
       },
@@ -100,15 +100,15 @@ interface SharedRefresh {
 async function runInTurn<Answer>(
   refreshes: Map<string, SharedRefresh>,
   token: string,
-  work: (shared: SharedRefresh) => Promise<Answer>,
+  work: (sharedRefresh: SharedRefresh) => Promise<Answer>,
 ): Promise<Answer> {
-  const shared = refreshes.get(token) ?? { inTurn: createMutex(), waiting: 0, successor: undefined }
-  refreshes.set(token, shared)
-  shared.waiting++
+  const sharedRefresh = refreshes.get(token) ?? { inTurn: createMutex(), waiting: 0, successor: undefined }
+  refreshes.set(token, sharedRefresh)
+  sharedRefresh.waiting++
   try {
-    return await shared.inTurn(() => work(shared))
+    return await sharedRefresh.inTurn(() => work(sharedRefresh))
   } finally {
-    if (--shared.waiting === 0) refreshes.delete(token)
+    if (--sharedRefresh.waiting === 0) refreshes.delete(token)
   }
 }
 

@@ -26,9 +26,9 @@ export async function withFileLock<Answer>(
   work: () => Promise<Answer>,
   clock: SdkClock,
 ): Promise<Answer> {
-  const turn = await awaitTurn(folder, clock)
+  const turnPath = await awaitTurn(folder, clock)
   const heartbeat = setInterval(
-    () => ignoringErrors(() => utimesSync(turn, new Date(), new Date())),
+    () => ignoringErrors(() => utimesSync(turnPath, new Date(), new Date())),
     HEARTBEAT_INTERVAL_MS,
   )
   try {
@@ -36,7 +36,7 @@ export async function withFileLock<Answer>(
   } finally {
     clearInterval(heartbeat)
     // Flag `r+` does not create the file again if the turn was lost and removed.
-    ignoringErrors(() => writeFileSync(turn, ENDED, { flag: 'r+' }))
+    ignoringErrors(() => writeFileSync(turnPath, ENDED, { flag: 'r+' }))
   }
 }
 
@@ -54,13 +54,13 @@ const ENDED = 'over'
 
 /** Waits until this process can take the lock. @returns the path of its turn's file */
 async function awaitTurn(folder: string, clock: SdkClock): Promise<string> {
-  let observed = { number: -1, state: '', since: 0 }
+  let observation = { number: -1, state: '', since: 0 }
   for (;;) {
     const number = lastTurnNumber(folder)
     const state = stateOf(folder, number)
-    if (number !== observed.number || state !== observed.state)
-      observed = { number, state, since: clock.now() }
-    const isFree = state === ENDED || clock.now() - observed.since >= HOLDER_TIMEOUT_MS
+    if (number !== observation.number || state !== observation.state)
+      observation = { number, state, since: clock.now() }
+    const isFree = state === ENDED || clock.now() - observation.since >= HOLDER_TIMEOUT_MS
     if (isFree && createTurn(folder, number + 1)) return turnFile(folder, number + 1)
     await pause(clock, POLL_MS * (0.5 + clock.random()))
   }
@@ -87,8 +87,8 @@ function createTurn(folder: string, number: number): boolean {
   // A slow process may create a turn again that ended and was removed long ago; then later turns exist.
   const isLast = lastTurnNumber(folder) === number
   // Keeps the previous turn's file, so that a process that lists the folder meanwhile sees at least one of the two.
-  for (const removed of isLast ? turnNumbers(folder).filter(turn => turn < number - 1) : [number])
-    rmSync(turnFile(folder, removed), { force: true })
+  for (const obsoleteTurn of isLast ? turnNumbers(folder).filter(turn => turn < number - 1) : [number])
+    rmSync(turnFile(folder, obsoleteTurn), { force: true })
   return isLast
 }
 

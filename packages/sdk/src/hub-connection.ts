@@ -58,8 +58,8 @@ export class HubConnection {
     this.#options = options
     this.#lastReceivedAt = options.clock.now()
     // The token is sent as a subprotocol, since only some platforms let clients set headers.
-    const offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token, ...options.offer]
-    this.#socket = new options.WebSocket(options.url, offered)
+    const offeredProtocols = [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token, ...options.offer]
+    this.#socket = new options.WebSocket(options.url, offeredProtocols)
     this.#socket.onmessage = (event: { data: unknown }) => this.#received(event.data)
     this.#socket.onerror = () => {} // `onclose` follows, with all details
     this.#socket.onclose = (event: { code: number; reason: string }) =>

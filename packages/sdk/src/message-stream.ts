@@ -38,8 +38,8 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
 
   next(): Promise<IteratorResult<Message, undefined>> {
     const result = newResult<Message>()
-    const buffered = this.#buffer.shift()
-    if (buffered !== undefined) result.resolve({ value: buffered, done: false })
+    const message = this.#buffer.shift()
+    if (message !== undefined) result.resolve({ value: message, done: false })
     else if (this.#ended) this.#finish(result)
     else this.#pendingReads.push(result)
     return result.promise

@@ -21,7 +21,7 @@ interface HandledRequest {
 /** Answers the requests that arrive (docs/hub-protocol.md, section 3). */
 export class Responder {
   readonly #send: SendAnswer
-  readonly #handled = new Map<string, HandledRequest>()
+  readonly #handledRequests = new Map<string, HandledRequest>()
   #running = 0
   handler: RequestHandler | undefined
 
@@ -33,10 +33,10 @@ export class Responder {
   handleRequest(frame: MessageFrame): boolean {
     if (!frame.id.startsWith(REQUEST_ID_PREFIX)) return false
     const requestKey = `${frame.from_key_id} ${frame.id}`
-    const repeated = this.#handled.get(requestKey)
-    if (repeated) {
-      repeated.from = frame.from
-      if (repeated.answer) void this.#reply(frame, repeated.answer)
+    const earlierRequest = this.#handledRequests.get(requestKey)
+    if (earlierRequest) {
+      earlierRequest.from = frame.from
+      if (earlierRequest.answer) void this.#reply(frame, earlierRequest.answer)
     } else if (!this.handler) {
       void this.#reply(frame, errorAnswer('no_handler', 'This agent answers no requests.'))
     } else if (this.#running >= MAX_CONCURRENT_REQUESTS) {
@@ -51,18 +51,19 @@ export class Responder {
   }
 
   async #handle(requestKey: string, frame: MessageFrame, handler: RequestHandler): Promise<void> {
-    const handled: HandledRequest = { from: frame.from, answer: undefined }
-    this.#remember(requestKey, handled)
+    const handledRequest: HandledRequest = { from: frame.from, answer: undefined }
+    this.#remember(requestKey, handledRequest)
     this.#running++
     const { id, from, from_key_id, data } = frame
-    handled.answer = await answerOf(async () => handler({ id, from, fromKeyId: from_key_id, data }))
-    await this.#reply({ ...frame, from: handled.from }, handled.answer)
+    handledRequest.answer = await answerOf(async () => handler({ id, from, fromKeyId: from_key_id, data }))
+    await this.#reply({ ...frame, from: handledRequest.from }, handledRequest.answer)
     this.#running--
   }
 
-  #remember(requestKey: string, handled: HandledRequest): void {
-    this.#handled.set(requestKey, handled)
-    if (this.#handled.size > MAX_KEPT_ANSWERS) this.#handled.delete(this.#handled.keys().next().value!)
+  #remember(requestKey: string, handledRequest: HandledRequest): void {
+    this.#handledRequests.set(requestKey, handledRequest)
+    if (this.#handledRequests.size > MAX_KEPT_ANSWERS)
+      this.#handledRequests.delete(this.#handledRequests.keys().next().value!)
   }
 
   /** An answer that is not JSON or too long is replaced by the error `failed`; other errors of the send are ignored. */

@@ -36,8 +36,8 @@ export function scopeProblem(scope: string): string | null {
   if (scope.length > MAX_SCOPE_LENGTH || !SCOPE_TOKEN.test(scope)) {
     return `must be a scope token of at most ${MAX_SCOPE_LENGTH} characters without spaces, for example "agent:connect"`
   }
-  const reserved = RESERVED_SCOPE_PREFIXES.some(prefix => scope.startsWith(prefix))
-  if (reserved && !Object.hasOwn(SCOPES, scope)) {
+  const isReserved = RESERVED_SCOPE_PREFIXES.some(prefix => scope.startsWith(prefix))
+  if (isReserved && !Object.hasOwn(SCOPES, scope)) {
     return `is no scope that exists; these do: ${Object.keys(SCOPES).join(', ')}`
   }
   return null

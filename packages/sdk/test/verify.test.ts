@@ -48,8 +48,8 @@ function createToken(
   header: object = agentHeader,
   key: KeyObject = issuerPair.privateKey,
 ): string {
-  const signed = `${encode(header)}.${encode(claims)}`
-  return `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`
+  const signingInput = `${encode(header)}.${encode(claims)}`
+  return `${signingInput}.${sign(null, Buffer.from(signingInput), key).toString('base64url')}`
 }
 
 const verifyAgent = (text: string, at = now) =>
@@ -105,8 +105,8 @@ describe('agent tokens', () => {
   }
 
   const hmacToken = (secret: string | Buffer) => {
-    const signed = `${encode({ ...agentHeader, alg: 'HS256' })}.${encode(agentClaims())}`
-    return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+    const signingInput = `${encode({ ...agentHeader, alg: 'HS256' })}.${encode(agentClaims())}`
+    return `${signingInput}.${createHmac('sha256', secret).update(signingInput).digest('base64url')}`
   }
   const invalidTokens: [string, () => string][] = [
     ['no signature (alg none)', () => `${encode({ ...agentHeader, alg: 'none' })}.${encode(agentClaims())}.`],

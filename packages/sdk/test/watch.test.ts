@@ -157,7 +157,7 @@ describe('agent.watch()', () => {
     sockets.at(-1)!.terminate()
     await watcher.events.disconnected.next()
     leaving.agent.close()
-    const coming = await connect('coming')
+    const newAgent = await connect('coming')
     await until('one left', async () => (await keyway.agents.list()).data.length === 2)
     isReachable = true
     const readyEvent = await watcher.events.ready.next()
@@ -167,8 +167,8 @@ describe('agent.watch()', () => {
     staying.agent.close()
     const closedEvent = { type: 'left', connectionId: staying.ready.connectionId, reason: 'closed' }
     assert.deepEqual((await changes.next()).value, closedEvent)
-    await keyway.apiKeys.revoke(coming.id)
-    const revokedEvent = { type: 'left', connectionId: coming.ready.connectionId, reason: 'revoked' }
+    await keyway.apiKeys.revoke(newAgent.id)
+    const revokedEvent = { type: 'left', connectionId: newAgent.ready.connectionId, reason: 'revoked' }
     assert.deepEqual((await changes.next()).value, revokedEvent)
     assert.deepEqual(
       sockets.filter(({ watchFrames }) => watchFrames > 0).map(({ watchFrames }) => watchFrames),

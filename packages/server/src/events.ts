@@ -353,8 +353,8 @@ function parseNotice(value: unknown): RelayNotice | null {
 
 function parseChange(value: unknown): PresenceChange | null {
   const { joined, left: endedId, reason } = toFields(value)
-  const left = toId(endedId)
-  if (left) return typeof reason === 'string' ? { left, reason } : null
+  const leftId = toId(endedId)
+  if (leftId) return typeof reason === 'string' ? { left: leftId, reason } : null
   const { connectionId: id, keyId: key, keyName, address, client, connectedAt } = toFields(joined)
   const [connectionId, keyId] = [toId(id), toId(key)]
   if (!connectionId || !keyId || !isTextOrNull(keyName) || !isTextOrNull(client)) return null

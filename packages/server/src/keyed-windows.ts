@@ -59,8 +59,8 @@ export function createKeyedWindows({
   }
 
   function countsOf(name: string, now: Instant): SlidingCount[] {
-    const existing = currentCounts.get(name)
-    if (existing && now - currentStartedAt < longestWindow) return existing
+    const slidingCounts = currentCounts.get(name)
+    if (slidingCounts && now - currentStartedAt < longestWindow) return slidingCounts
     if (now - currentStartedAt >= longestWindow || currentCounts.size >= maxNames / 2) {
       previousCounts = currentCounts
       currentCounts = new Map()

@@ -13,14 +13,15 @@ export class LineTooLong extends Error {
 export async function* wholeLines(
   chunks: AsyncIterable<string>,
   maxLength: number,
-  onUnterminated: (rest: string) => void = () => {},
+  onUnterminated: (unfinishedLine: string) => void = () => {},
 ): AsyncGenerator<string> {
-  let rest = ''
+  let unfinishedLine = ''
   for await (const chunk of chunks) {
-    const lines = (rest + chunk).split('\n')
-    rest = lines.pop()!
-    if (rest.length > maxLength || lines.some(line => line.length > maxLength)) throw new LineTooLong()
+    const lines = (unfinishedLine + chunk).split('\n')
+    unfinishedLine = lines.pop()!
+    if (unfinishedLine.length > maxLength || lines.some(line => line.length > maxLength))
+      throw new LineTooLong()
     yield* lines
   }
-  if (rest !== '') onUnterminated(rest)
+  if (unfinishedLine !== '') onUnterminated(unfinishedLine)
 }

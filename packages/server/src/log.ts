@@ -99,9 +99,9 @@ function withLineLimit(lines: Log, now: () => number): Log {
   }
 
   function kindOf(name: string): LineKind {
-    const existing = kinds.get(name)
-    if (existing && now() - existing.startedAt < MINUTE) return existing
-    if (existing) endMinute(name, existing)
+    const currentKind = kinds.get(name)
+    if (currentKind && now() - currentKind.startedAt < MINUTE) return currentKind
+    if (currentKind) endMinute(name, currentKind)
     if (kinds.size >= MAX_KINDS) for (const [name, kind] of kinds) endMinute(name, kind)
     const kind = { startedAt: now(), written: 0, withheld: 0 }
     kinds.set(name, kind)

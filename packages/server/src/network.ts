@@ -18,8 +18,8 @@ export function canonicalAddress(text: string): string | null {
   if (isIPv4(withoutZone)) return withoutZone
   if (isIP(withoutZone) !== 6) return null
   const address = new SocketAddress({ address: withoutZone, family: 'ipv6' }).address
-  const compressed = new URL(`http://[${address}]`).hostname.slice(1, -1)
-  return mappedIpv4(address) ?? mappedIpv4(compressed) ?? compressed
+  const compressedAddress = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  return mappedIpv4(address) ?? mappedIpv4(compressedAddress) ?? compressedAddress
 }
 
 function mappedIpv4(address: string): string | null {

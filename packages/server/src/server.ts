@@ -139,10 +139,10 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   webhookDelivery.start()
 
   const resources = stack.move()
-  let closing: Promise<void> | undefined
+  let closePromise: Promise<void> | undefined
   const close = () => {
-    closing ??= shutDown()
-    return closing
+    closePromise ??= shutDown()
+    return closePromise
   }
   return {
     url: config.publicUrl,
@@ -320,14 +320,14 @@ function pageApi(app: () => HttpApp, callers: Callers): PageApi {
 
 /** Loads the pages on the first request for a page, so that the start does not wait for them. */
 function loadOnFirstUse(load: () => Promise<Pages>): Pick<Pages, 'fetch'> {
-  let loading: Promise<Pages> | undefined
+  let pagesPromise: Promise<Pages> | undefined
   return {
     async fetch(request, env) {
-      loading ??= load()
+      pagesPromise ??= load()
       try {
-        return (await loading).fetch(request, env)
+        return (await pagesPromise).fetch(request, env)
       } catch (error) {
-        loading = undefined
+        pagesPromise = undefined
         throw error
       }
     },

@@ -4,10 +4,10 @@ import { serviceUrl } from './service-url.js';
 export function logout(urlOption) {
     const credentials = createCredentials();
     const url = serviceUrl(urlOption, credentials.latest);
-    const removed = credentials.remove(url);
-    if (removed) {
+    const removedKey = credentials.remove(url);
+    if (removedKey) {
         console.log(`Forgotten: ${credentials.path} has no key for ${url} any more.
-The key itself still works. Revoke it at ${url}/keys/${removed.id}`);
+The key itself still works. Revoke it at ${url}/keys/${removedKey.id}`);
     }
     else
         console.log(`There is no key for ${url} in ${credentials.path}.`);

@@ -19,6 +19,6 @@ export function machineName() {
 }
 /** Turns text into a valid key name: without control characters, and not too long. */
 export function keyName(text) {
-    const clean = text.replace(/\p{Cc}/gu, ' ').trim();
-    return [...clean].slice(0, MAX_KEY_NAME_LENGTH).join('');
+    const cleanText = text.replace(/\p{Cc}/gu, ' ').trim();
+    return [...cleanText].slice(0, MAX_KEY_NAME_LENGTH).join('');
 }

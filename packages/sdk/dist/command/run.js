@@ -18,8 +18,10 @@ export function run(urlOption) {
         .on('ready', ({ connectionId, keyName }) => log(`ready: connection ${connectionId}, key ${keyName ?? '(unnamed)'}`))
         .on('renewed', ({ expiresIn }) => log(`renewed: good for ${expiresIn} s`))
         .on('disconnected', ({ code, reason, willReconnect, retryInMs = 0 }) => {
-        const next = willReconnect ? `trying again in ${(retryInMs / 1000).toFixed(1)} s` : 'not coming back';
-        log(`disconnected: ${code} ${reason}, ${next}`);
+        const nextStep = willReconnect
+            ? `trying again in ${(retryInMs / 1000).toFixed(1)} s`
+            : 'not coming back';
+        log(`disconnected: ${code} ${reason}, ${nextStep}`);
     })
         .on('message', ({ from, data }) => {
         log(`message from ${from}: ${JSON.stringify(data)}`);

@@ -22,6 +22,6 @@ export function machineName(): string {
 
 /** Turns text into a valid key name: without control characters, and not too long. */
 export function keyName(text: string): string {
-  const clean = text.replace(/\p{Cc}/gu, ' ').trim()
-  return [...clean].slice(0, MAX_KEY_NAME_LENGTH).join('')
+  const cleanText = text.replace(/\p{Cc}/gu, ' ').trim()
+  return [...cleanText].slice(0, MAX_KEY_NAME_LENGTH).join('')
 }

@@ -88,18 +88,18 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
     },
 
     async deleteDue() {
-      let deleted = 0
+      let deletedCount = 0
       const failures: unknown[] = []
       for (const id of await store.users.dueForDeletion(clock.now(), BATCH)) {
         try {
-          if (await deleteOrPostpone(id)) deleted++
+          if (await deleteOrPostpone(id)) deletedCount++
         } catch (error) {
           // One account that cannot be deleted must not hold up the others.
           failures.push(error)
         }
       }
       if (failures.length > 0) throw failures[0]
-      return deleted
+      return deletedCount
     },
   }
 

@@ -100,7 +100,7 @@ export function createAdministration({
     },
 
     async sendAgain(mailId, by) {
-      const queued = await audit.perform(by, async tx => {
+      const isQueued = await audit.perform(by, async tx => {
         const mail = await tx.outbox.find(mailId)
         if (!mail || !(await tx.outbox.requeue(mailId, clock.now()))) return withoutChanges(null)
         tx.publish({ type: 'mail.queued' })
@@ -110,7 +110,7 @@ export function createAdministration({
       })
       const mail = await store.outbox.find(mailId)
       if (!mail) throw new KeywayError('not_found', 'There is no such mail.')
-      if (queued) return mail
+      if (isQueued) return mail
       throw new KeywayError('mail_not_available', whyNotSentAgain(mail))
     },
 

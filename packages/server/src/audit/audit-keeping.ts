@@ -45,9 +45,9 @@ export function createAuditKeeping({
     },
 
     async prune(batch) {
-      const last = await audit.lastBefore(clock.now() - auditDays * DAY)
-      if (last) {
-        const position = sealPosition(secrets, 'pruned', last)
+      const lastRow = await audit.lastBefore(clock.now() - auditDays * DAY)
+      if (lastRow) {
+        const position = sealPosition(secrets, 'pruned', lastRow)
         await storeSeal('pruned', position)
         log.info({ ...position }, 'audit rows removed')
       }

@@ -26,9 +26,9 @@ export async function verifyAudit({
   const { audit } = storage.store
   for (let attempt = 1; ; attempt++) {
     const chain = await audit.chain()
-    const verdict = sealMistake(chain) ?? (await addedRow(chain)) ?? (await verifyRows(chain))
+    const result = sealMistake(chain) ?? (await addedRow(chain)) ?? (await verifyRows(chain))
     const isChanging = (await audit.chain()).pruned?.sequence !== chain.pruned?.sequence
-    if (!('mistake' in verdict) || !isChanging || attempt === MAX_ATTEMPTS) return verdict
+    if (!('mistake' in result) || !isChanging || attempt === MAX_ATTEMPTS) return result
   }
 
   function sealMistake({ sequence, sealed, pruned }: AuditChain): VerificationResult | null {
@@ -45,42 +45,44 @@ export async function verifyAudit({
 
   /** Looks for a row outside the chain, which lists and exports would show all the same. */
   async function addedRow({ sequence }: AuditChain): Promise<VerificationResult | null> {
-    const [first] = await audit.after(Number.MIN_SAFE_INTEGER, {}, 1)
-    if (first && first.sequence < 1) return { mistake: `row ${first.sequence} was added` }
-    const [beyond] = await audit.after(sequence, {}, 1)
+    const [firstRow] = await audit.after(Number.MIN_SAFE_INTEGER, {}, 1)
+    if (firstRow && firstRow.sequence < 1) return { mistake: `row ${firstRow.sequence} was added` }
+    const [rowBeyond] = await audit.after(sequence, {}, 1)
     // Rows that were appended meanwhile moved the head too.
-    const isAdded = beyond && beyond.sequence > (await audit.chain()).sequence
-    return isAdded ? { mistake: `row ${beyond.sequence} was added` } : null
+    const isAdded = rowBeyond && rowBeyond.sequence > (await audit.chain()).sequence
+    return isAdded ? { mistake: `row ${rowBeyond.sequence} was added` } : null
   }
 
   async function verifyRows(chain: AuditChain): Promise<VerificationResult> {
     const { pruned, sealed } = chain
-    let last = { sequence: pruned?.sequence ?? 0, hash: pruned?.hash ?? FIRST_HASH }
+    let lastRow = { sequence: pruned?.sequence ?? 0, hash: pruned?.hash ?? FIRST_HASH }
     let rows = 0
-    while (last.sequence < chain.sequence) {
-      const batch = await audit.after(last.sequence, {}, BATCH)
+    while (lastRow.sequence < chain.sequence) {
+      const batch = await audit.after(lastRow.sequence, {}, BATCH)
       if (batch.length === 0) break
       for (const row of batch) {
         if (row.sequence > chain.sequence) break
-        const mistake = rowMistake(row, last)
+        const mistake = rowMistake(row, lastRow)
         if (mistake) return { mistake }
         if (sealed?.sequence === row.sequence && sealed.hash !== row.hash)
           return { mistake: `row ${row.sequence} is not the one that was sealed` }
-        last = row
+        lastRow = row
         rows++
       }
       if (batch.at(-1)!.sequence >= chain.sequence) break
     }
-    if (last.sequence !== chain.sequence)
-      return { mistake: `rows after ${last.sequence} are missing: there were ${chain.sequence}` }
-    if (last.hash !== chain.hash) return { mistake: `row ${last.sequence} is not the last that was appended` }
+    if (lastRow.sequence !== chain.sequence)
+      return { mistake: `rows after ${lastRow.sequence} are missing: there were ${chain.sequence}` }
+    if (lastRow.hash !== chain.hash)
+      return { mistake: `row ${lastRow.sequence} is not the last that was appended` }
     return { rows, isSealed: sealed?.sequence === chain.sequence }
   }
 }
 
-function rowMistake(row: AuditEvent, last: { sequence: number; hash: string }): string | null {
-  if (row.sequence !== last.sequence + 1) return `row ${last.sequence + 1} is missing`
-  if (row.previousHash !== last.hash) return `row ${row.sequence} does not follow row ${last.sequence}`
+function rowMistake(row: AuditEvent, previousRow: { sequence: number; hash: string }): string | null {
+  if (row.sequence !== previousRow.sequence + 1) return `row ${previousRow.sequence + 1} is missing`
+  if (row.previousHash !== previousRow.hash)
+    return `row ${row.sequence} does not follow row ${previousRow.sequence}`
   if (hashOf(row.previousHash, row) !== row.hash) return `row ${row.sequence} was changed`
   const { reason } = row
   if (reason?.text != null && reason.salt !== null && reasonHash(reason.salt, reason.text) !== reason.hash)

@@ -53,16 +53,16 @@ only with --adopt, which cannot be added later. Redirect URIs match exactly, exc
       const { apps } = await context.services()
       const { name, adopt } = context.options
       const settings = settingsOf(context)
-      const registered = await apps.register({
+      const registration = await apps.register({
         ...settings,
         id: context.args[0]!,
         name: String(name),
         adopt: adopt === true,
       })
-      const client = clientOf(registered, context.config().publicUrl)
+      const client = clientOf(registration, context.config().publicUrl)
       const lines = Object.entries(client).map(([label, value]) => `${label}: ${value ?? '(none)'}`)
-      const text = [`Registered ${registered.app.id}.${coverageOf(registered)}`, ...lines].join('\n')
-      context.print({ ...appObject(registered.app), older: registered.older, ...client }, text)
+      const text = [`Registered ${registration.app.id}.${coverageOf(registration)}`, ...lines].join('\n')
+      context.print({ ...appObject(registration.app), older: registration.older, ...client }, text)
       return 0
     },
   },
@@ -93,8 +93,8 @@ ID themselves stay theirs; "keyway keys revoke" and "keyway users suspend" end t
 If it is interrupted, repeat it.`,
     async run(context) {
       const id = context.args[0]!
-      const ended = await (await context.services()).apps.remove(id)
-      const { sessions, authorizations, consents } = ended
+      const endedCounts = await (await context.services()).apps.remove(id)
+      const { sessions, authorizations, consents } = endedCounts
       const text = `Removed ${id}. Ended ${countText(sessions, 'session')}, ${countText(authorizations, 'authorisation')} to charge and ${countText(consents, 'consent')}.`
       context.print(
         { id, removed: true, ended: { sessions, charge_authorizations: authorizations, consents } },

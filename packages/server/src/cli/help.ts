@@ -37,14 +37,14 @@ ${table(['Options', ''], rows)}`
 /** The usage line: all required options, and the optional ones if they are few. */
 function signature(command: Command): string {
   const options = Object.entries(command.options ?? {})
-  const required = options
+  const requiredOptions = options
     .filter(([, option]) => option.required)
     .map(([name, { value }]) => flag(name, value))
-  const optional = options
+  const optionalOptions = options
     .filter(([, option]) => !option.required)
     .map(([name, { value }]) => `[${flag(name, value)}]`)
-  const shownOptional = optional.length > MAX_SHOWN_OPTIONS ? ['[OPTIONS]'] : optional
-  return [command.name, ...command.args, ...required, ...shownOptional].join(' ')
+  const shownOptionals = optionalOptions.length > MAX_SHOWN_OPTIONS ? ['[OPTIONS]'] : optionalOptions
+  return [command.name, ...command.args, ...requiredOptions, ...shownOptionals].join(' ')
 }
 
 function flag(name: string, value: string | undefined): string {

@@ -75,22 +75,22 @@ function reportText(
     const { found, replayed, standing, gone, left: remaining } = counts[kind]
     return [kind.replaceAll('_', ' '), ...[found, replayed, standing, gone, remaining].map(String)]
   })
-  const replayed = REPLAY_KINDS.reduce((sum, kind) => sum + counts[kind].replayed, 0)
+  const replayedCount = REPLAY_KINDS.reduce((sum, kind) => sum + counts[kind].replayed, 0)
   return [
     table(['', 'IN THE JOURNAL', dryRun ? 'TO REPLAY' : 'REPLAYED', 'PRESENT', 'GONE', 'LEFT'], rows),
     '',
-    `${entries} entries in ${folder}. ${conclusion(replayed, dryRun)}`,
+    `${entries} entries in ${folder}. ${conclusion(replayedCount, dryRun)}`,
     ...left.map(unresolvedSentence),
     ...(missing ? [`The journal is incomplete: ${missing}. Its entries are not replayed.`] : []),
     ...openEndSentences(openEnds),
   ].join('\n')
 }
 
-function conclusion(replayed: number, dryRun: boolean): string {
-  if (replayed === 0) return 'The database has all of them.'
+function conclusion(replayedCount: number, dryRun: boolean): string {
+  if (replayedCount === 0) return 'The database has all of them.'
   if (dryRun)
-    return `${replayed} are missing in the database. Nothing was changed: omit --dry-run to re-apply them.`
-  return `${replayed} were missing in the database and are re-applied.`
+    return `${replayedCount} are missing in the database. Nothing was changed: omit --dry-run to re-apply them.`
+  return `${replayedCount} were missing in the database and are re-applied.`
 }
 
 function unresolvedSentence({ id, reason }: UnresolvedChange): string {

@@ -14,13 +14,13 @@ export function limitsOf({ clear, requests, spend, quota, refill }: Options): Wa
     ...(quota !== undefined && { remaining: parseWholeNumber(quota) }),
     ...(refill !== undefined && { refill: pairsOf(refill, 'amount', 'every', parseWholeNumber)[0] }),
   }
-  const parsed = limitsBody.safeParse({
+  const result = limitsBody.safeParse({
     ...(requests !== undefined && { requests: pairsOf(requests, 'limit', 'per', parseWholeNumber) }),
     ...(spend !== undefined && { spend: pairsOf(spend, 'amount', 'per', String) }),
     ...((quota ?? refill) !== undefined && { quota: quotaBody }),
   })
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
+  if (result.success) return result.data
+  const [issue] = result.error.issues
   throw new OperatorError(`--${issue!.path.map(String).join('.')} ${issue!.message}.`)
 }
 

@@ -60,12 +60,12 @@ gain the rights of the role; the command lists those that gain by it.`,
       if (!role) throw new OperatorError(`ROLE must be user, support or admin, not "${context.args[1]}".`)
       const { users, apiKeys } = await context.services()
       const user = await users.find(context.args[0]!)
-      const changed = await users.setRole(user.id, role, byOperator(context.options.reason))
+      const changedUser = await users.setRole(user.id, role, byOperator(context.options.reason))
       const gainingKeys =
         role === 'admin' && user.role !== 'admin' ? await apiKeys.listAdministrative(user.id) : []
       const keys = gainingKeys.map(({ id, keyPrefix }) => ({ id, key_prefix: keyPrefix }))
-      const text = `${changed.email ?? changed.id} is ${changed.role} now.${gainingKeysSentence(gainingKeys)}`
-      context.print({ ...userJson(changed), gaining_keys: keys }, text)
+      const text = `${changedUser.email ?? changedUser.id} is ${changedUser.role} now.${gainingKeysSentence(gainingKeys)}`
+      context.print({ ...userJson(changedUser), gaining_keys: keys }, text)
       return 0
     },
   },
@@ -103,8 +103,8 @@ function accountCommand(
     async run(context) {
       const services = await context.services()
       const user = await services.users.find(context.args[0]!)
-      const changed = await act(services, user, byOperator(context.options.reason))
-      context.print(userJson(changed), `${user.email ?? user.id} is ${changed.status} now.`)
+      const changedUser = await act(services, user, byOperator(context.options.reason))
+      context.print(userJson(changedUser), `${user.email ?? user.id} is ${changedUser.status} now.`)
       return 0
     },
   }

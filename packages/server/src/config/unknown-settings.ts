@@ -11,8 +11,8 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
   return Object.keys(environment)
     .filter(name => name.startsWith('KEYWAY_') && !knownNames.has(name) && !isIgnored(name))
     .map(name => {
-      const nearest = nearestName(name, [...knownNames], Math.max(3, (name.length - 'KEYWAY_'.length) / 3))
-      return `${name} is not a setting${nearest ? `: did you mean ${nearest}?` : '.'} Example: ${exampleFor(nearest)}`
+      const likelyName = nearestName(name, [...knownNames], Math.max(3, (name.length - 'KEYWAY_'.length) / 3))
+      return `${name} is not a setting${likelyName ? `: did you mean ${likelyName}?` : '.'} Example: ${exampleFor(likelyName)}`
     })
 }
 

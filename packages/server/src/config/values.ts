@@ -69,7 +69,7 @@ export function list<T>(item: Parser<T>): Parser<T[]> {
 }
 
 export const cidr: Parser<string> = text => {
-  const parsed = parseCidr(text)
-  if (parsed) return parsed
+  const canonicalCidr = parseCidr(text)
+  if (canonicalCidr) return canonicalCidr
   throw new Mistake(`must list addresses or CIDRs whose host bits are zero, not ${JSON.stringify(text)}`)
 }

@@ -181,6 +181,6 @@ async function checkWebhooks(services: Services): Promise<string> {
       )
   }
   if (webhooks.length === 0) return 'none'
-  const waiting = webhooks.reduce((sum, each) => sum + each.waiting, 0)
-  return `${webhooks.length}, ${waiting} events waiting`
+  const waitingCount = webhooks.reduce((sum, each) => sum + each.waiting, 0)
+  return `${webhooks.length}, ${waitingCount} events waiting`
 }

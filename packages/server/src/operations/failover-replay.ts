@@ -204,10 +204,10 @@ export async function replayJournal(
 
   async function deleteUser(id: string): Promise<ReplayOutcome> {
     return applyAudited(async tx => {
-      const before = await tx.users.find(id)
+      const userBefore = await tx.users.find(id)
       const user = await deleteWithin(tx, id, clock.now(), secrets)
-      if (!before || !user) return withoutChanges(false)
-      return auditedOutcome(true, statusChange('user.deleted', id, before.status, 'deleted'))
+      if (!userBefore || !user) return withoutChanges(false)
+      return auditedOutcome(true, statusChange('user.deleted', id, userBefore.status, 'deleted'))
     })
   }
 

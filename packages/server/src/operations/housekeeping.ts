@@ -81,12 +81,12 @@ export function createHousekeeping({
 
   async function run(): Promise<number> {
     const now = clock.now()
-    let removed = 0
-    for (const prune of pruneSteps(now)) removed += await pruneInBatches(prune)
+    let removedCount = 0
+    for (const prune of pruneSteps(now)) removedCount += await pruneInBatches(prune)
     for (let round = 0; round < MAX_BATCHES_A_ROUND; round++)
       if (!(await store.webhookDeliveries.pruneSurplus(MAX_LOGGED, now))) break
-    if (removed > 0) log.debug({ removed }, 'housekeeping')
-    return removed
+    if (removedCount > 0) log.debug({ removed: removedCount }, 'housekeeping')
+    return removedCount
   }
 
   /** Runs in a transaction, which also announces that the agents of the pruned connections were disconnected. */
@@ -132,11 +132,11 @@ function retentionStart(now: Instant): RetentionStarts {
 }
 
 async function pruneInBatches(prune: (batch: number) => Promise<number>): Promise<number> {
-  let removed = 0
+  let removedCount = 0
   for (let round = 0; round < MAX_BATCHES_A_ROUND; round++) {
     const count = await prune(BATCH)
-    removed += count
+    removedCount += count
     if (count < BATCH) break
   }
-  return removed
+  return removedCount
 }

@@ -87,19 +87,19 @@ export async function dropExcess(
   maxWaiting = MAX_WAITING,
 ): Promise<number> {
   const { webhookDeliveries } = storage.store
-  let dropped = 0
+  let droppedCount = 0
   for (const [webhookId, { count }] of await webhookDeliveries.waiting()) {
     let excess = count - maxWaiting
     while (excess > 0) {
       const batchCount = await webhookDeliveries.drop(webhookId, Math.min(excess, DROP_BATCH), clock.now())
       if (batchCount === 0) break
       excess -= batchCount
-      dropped += batchCount
+      droppedCount += batchCount
     }
     if (count > maxWaiting)
       log.warn({ webhook_id: webhookId, dropped: count - maxWaiting }, 'events of a webhook were dropped')
   }
-  return dropped
+  return droppedCount
 }
 
 /** Counts the queued and the given-up events of all endpoints, and the disabled endpoints, for the metrics. */

@@ -7,7 +7,7 @@ const MARGIN_MS = 5_000
 const MAX_CLOSE_IN_MS = 60_000
 
 /** The open connections to nodes that are shutting down. */
-export class Draining {
+export class DrainingConnections {
   #clock: SdkClock
   #cancelTimers = new Map<HubConnection, () => void>()
 
@@ -17,23 +17,23 @@ export class Draining {
 
   /**
    * @param onOverdue called when the node has not closed the connection in time
-   * @returns milliseconds until the node closes the connection; undefined if `begin` was called for it before
+   * @returns milliseconds until the node closes the connection; undefined if it was added before
    */
-  begin(connection: HubConnection, closeInSeconds: number, onOverdue: () => void): number | undefined {
+  add(connection: HubConnection, closeInSeconds: number, onOverdue: () => void): number | undefined {
     if (this.#cancelTimers.has(connection)) return undefined
     const closesInMs = Math.max(0, Math.min(closeInSeconds * 1000, MAX_CLOSE_IN_MS))
     this.#cancelTimers.set(connection, this.#clock.after(closesInMs + MARGIN_MS, onOverdue))
     return closesInMs
   }
 
-  ended(connection: HubConnection): void {
+  remove(connection: HubConnection): void {
     this.#cancelTimers.get(connection)?.()
     this.#cancelTimers.delete(connection)
   }
 
   closeAll(): void {
     for (const connection of [...this.#cancelTimers.keys()]) {
-      this.ended(connection)
+      this.remove(connection)
       connection.close()
     }
   }

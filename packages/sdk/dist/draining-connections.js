@@ -3,7 +3,7 @@ const MARGIN_MS = 5_000;
 /** Maximum time until the close; a longer announced one is cut to it. */
 const MAX_CLOSE_IN_MS = 60_000;
 /** The open connections to nodes that are shutting down. */
-export class Draining {
+export class DrainingConnections {
     #clock;
     #cancelTimers = new Map();
     constructor(clock) {
@@ -11,22 +11,22 @@ export class Draining {
     }
     /**
      * @param onOverdue called when the node has not closed the connection in time
-     * @returns milliseconds until the node closes the connection; undefined if `begin` was called for it before
+     * @returns milliseconds until the node closes the connection; undefined if it was added before
      */
-    begin(connection, closeInSeconds, onOverdue) {
+    add(connection, closeInSeconds, onOverdue) {
         if (this.#cancelTimers.has(connection))
             return undefined;
         const closesInMs = Math.max(0, Math.min(closeInSeconds * 1000, MAX_CLOSE_IN_MS));
         this.#cancelTimers.set(connection, this.#clock.after(closesInMs + MARGIN_MS, onOverdue));
         return closesInMs;
     }
-    ended(connection) {
+    remove(connection) {
         this.#cancelTimers.get(connection)?.();
         this.#cancelTimers.delete(connection);
     }
     closeAll() {
         for (const connection of [...this.#cancelTimers.keys()]) {
-            this.ended(connection);
+            this.remove(connection);
             connection.close();
         }
     }

@@ -1,14 +1,14 @@
 import type { SdkClock } from './clock.js';
 import type { HubConnection } from './hub-connection.js';
 /** The open connections to nodes that are shutting down. */
-export declare class Draining {
+export declare class DrainingConnections {
     #private;
     constructor(clock: SdkClock);
     /**
      * @param onOverdue called when the node has not closed the connection in time
-     * @returns milliseconds until the node closes the connection; undefined if `begin` was called for it before
+     * @returns milliseconds until the node closes the connection; undefined if it was added before
      */
-    begin(connection: HubConnection, closeInSeconds: number, onOverdue: () => void): number | undefined;
-    ended(connection: HubConnection): void;
+    add(connection: HubConnection, closeInSeconds: number, onOverdue: () => void): number | undefined;
+    remove(connection: HubConnection): void;
     closeAll(): void;
 }
