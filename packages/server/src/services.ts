@@ -10,7 +10,7 @@ import { createAudit } from './audit/audit.ts'
 import { createAuditKeeping } from './audit/audit-keeping.ts'
 import type { Authorizations } from './authorizations/authorizations.ts'
 import { type Journal, type JournalDeps, openJournal } from './backup/journal.ts'
-import { instanceOf } from './backup/journal-entry.ts'
+import { serviceIdOf } from './backup/journal-entry.ts'
 import { createJournalWriter } from './backup/journal-writer.ts'
 import { createAccounts } from './billing/accounts.ts'
 import { createCredits } from './billing/credits.ts'
@@ -74,7 +74,7 @@ export async function openServices(
     const clock = createClock(storage.engine.clockReference)
     await clock.synchronize(() => readClock(storage, config))
     const secrets = createSecrets(config.secrets)
-    const instance = instanceOf(await openPepper(storage, secrets))
+    const instance = serviceIdOf(await openPepper(storage, secrets))
     const journal = await journalOf(config, { clock, secrets, instance })
     const services = compose(config, log, { storage, clock, secrets, instance, journal })
     await Promise.all([services.signingKeys.load(), services.policies.load(), services.imported.load()])

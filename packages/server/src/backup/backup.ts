@@ -5,7 +5,7 @@ import { OperatorError } from '../operator-error.ts'
 import type { FileSecrets } from './authentication.ts'
 import { BACKUP_FORMAT, type BackupHeader, withProgress, writeBackup } from './backup-file.ts'
 import type { BackupStore } from './backup-store.ts'
-import { instanceOf } from './journal-entry.ts'
+import { serviceIdOf } from './journal-entry.ts'
 
 export interface BackupReport {
   file: string
@@ -37,7 +37,7 @@ export function createBackup({ store, version, secrets, openPepper, progress }: 
       const header: BackupHeader = {
         keyway_backup: BACKUP_FORMAT,
         file: basename(file),
-        service: pepper === null ? null : instanceOf(openPepper(pepper)),
+        service: pepper === null ? null : serviceIdOf(openPepper(pepper)),
         created_at: at,
         version,
         migrations,

@@ -103,7 +103,7 @@ export type EntryOf<Type extends JournalEntry['type']> = Extract<JournalEntry, {
  * The id of a service. It survives restores, a change of the database engine and rotations of `KEYWAY_SECRET`, since it
  * is derived from the address pepper, and does not reveal the pepper.
  */
-export function instanceOf(addressPepper: Buffer): string {
+export function serviceIdOf(addressPepper: Buffer): string {
   return hmac(addressPepper, 'keyway instance').toString('hex').slice(0, 16)
 }
 

@@ -1,14 +1,13 @@
 import { parentPort } from 'node:worker_threads'
 import { type SecretKey, SIGNATURE_BYTES, sign } from './ed25519.ts'
 
-/** A thread that signs: answers each request with its signatures, one after the other in one array. */
-
+/** A request to the signing thread, which answers with all signatures, one after the other in one array. */
 export interface SigningRequest {
   secretKey: SecretKey
   signingInputs: string[]
 }
 
-// Diagnostic reports must not contain the environment, and so every secret setting. Each thread has its own option.
+// Diagnostic reports must not contain the environment, which has every secret setting. Each thread has its own option.
 process.report.excludeEnv = true
 
 const port = parentPort!

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { createBackup } from '../../src/backup/backup.ts'
 import { checkBackup, readRows, writeBackup } from '../../src/backup/backup-file.ts'
 import { openJournal } from '../../src/backup/journal.ts'
-import { instanceOf, type JournalEntry } from '../../src/backup/journal-entry.ts'
+import { type JournalEntry, serviceIdOf } from '../../src/backup/journal-entry.ts'
 import { createRestore, MAX_COMMIT_DELAY, type RestoreOptions } from '../../src/backup/restore.ts'
 import { DAY } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
@@ -71,7 +71,7 @@ test('a backup names the service that wrote it, if the service has ever started'
     secrets,
     openPepper: sealed => secrets.open('address-pepper', sealed, 'address-pepper'),
   })(secondFile)
-  assert.equal((await checkBackup(secondFile, authentication)).header.service, instanceOf(pepper))
+  assert.equal((await checkBackup(secondFile, authentication)).header.service, serviceIdOf(pepper))
 })
 
 test('a restore without a journal revokes all keys, and gives people time to cancel deletions', async t => {

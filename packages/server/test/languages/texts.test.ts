@@ -68,7 +68,7 @@ test('a text with a placeholder that English does not have does not compile', ()
 
 for (const language of languages) {
   test(`the texts in ${LANGUAGES[language].name} have the shape, placeholders and plural forms of the language`, async () => {
-    const forms = new Intl.PluralRules(language).resolvedOptions().pluralCategories.toSorted()
+    const pluralForms = new Intl.PluralRules(language).resolvedOptions().pluralCategories.toSorted()
     const mismatches: string[] = []
     compare(english, await LANGUAGES[language].load(), '')
     assert.deepEqual(mismatches, [])
@@ -84,7 +84,7 @@ for (const language of languages) {
     }
 
     function compareForms(englishForms: Plural, translatedForms: Plural, path: string): void {
-      if (keysOf(translatedForms) !== forms.join()) mismatches.push(`${path}: forms`)
+      if (keysOf(translatedForms) !== pluralForms.join()) mismatches.push(`${path}: forms`)
       for (const [form, text] of Object.entries(translatedForms))
         compareTexts(englishForms.other, text, `${path}.${form}`, form)
     }

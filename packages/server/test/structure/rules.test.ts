@@ -94,10 +94,10 @@ test('every decision that code or a document refers to has a record', async () =
 })
 
 test('files of the project are read through own-files.ts, since the single executable has them inside', async () => {
-  const rewrittenExpressions =
+  const expressionsRewrittenByBundler =
     /createRequire\(import\.meta\.url\)\(|new Worker\(new URL\('[^']+', import\.meta\.url\)/g
   const files = (await sourceFiles()).filter(({ text }) =>
-    text.replaceAll(rewrittenExpressions, '').includes('import.meta'),
+    text.replaceAll(expressionsRewrittenByBundler, '').includes('import.meta'),
   )
   assert.deepEqual(
     files.map(({ path }) => path.slice(src.length)),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { openJournal } from '../../src/backup/journal.ts'
-import { instanceOf } from '../../src/backup/journal-entry.ts'
+import { serviceIdOf } from '../../src/backup/journal-entry.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
 import type { RequestLimit, WantedLimits } from '../../src/limits/limit.ts'
 import type { Log } from '../../src/log.ts'
@@ -74,7 +74,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   const log = overrides.log ?? opened.log
   const config = configOf(overrides)
   const undecorated = overrides.on?.node ?? opened.storage
-  const instance = instanceOf(await openPepper(undecorated, secrets))
+  const instance = serviceIdOf(await openPepper(undecorated, secrets))
   const journalDir = mkdtempSync(join(quickFolder(), 'keyway-journal-'))
   const journal = await openJournal(journalDir, { clock, secrets, instance })
   t.after(async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { instanceOf, parseEntry, toLedgerEntry } from '../../src/backup/journal-entry.ts'
+import { parseEntry, serviceIdOf, toLedgerEntry } from '../../src/backup/journal-entry.ts'
 
 /** A field of an entry, with values that are valid and values that are not. */
 interface Field {
@@ -12,7 +12,7 @@ const TEXT: Field = { right: ['x'], wrong: ['', 1, null, undefined] }
 /** The last valid value is the latest instant that a Date can have. */
 const INSTANT: Field = { right: [0, 8.64e15], wrong: [-1, 8.64e15 + 1, 1.5, '1', null, undefined] }
 const INTEGER: Field = { right: [-5, 0, 2 ** 53 - 1], wrong: [0.5, 2 ** 53, '1', null, undefined] }
-const NETWORKS: Field = { right: [[], ['a', '']], wrong: [[1], ['a', null], 'a', {}, null, undefined] }
+const TEXT_LIST: Field = { right: [[], ['a', '']], wrong: [[1], ['a', null], 'a', {}, null, undefined] }
 
 const orNull = ({ right, wrong }: Field): Field => ({
   right: [...right, null],
@@ -63,7 +63,7 @@ const FIELDS: Record<string, Record<string, Field>> = {
     id: TEXT,
     revoked_at: orNull(INSTANT),
     expires_at: orNull(INSTANT),
-    allowed_networks: NETWORKS,
+    allowed_networks: TEXT_LIST,
   },
   user: {
     id: TEXT,
@@ -103,7 +103,7 @@ const FIELDS: Record<string, Record<string, Field>> = {
     id: TEXT,
     user_id: TEXT,
     app_id: TEXT,
-    scopes: NETWORKS,
+    scopes: TEXT_LIST,
     granted_at: INSTANT,
     revoked_at: orNull(INSTANT),
   },
@@ -167,7 +167,7 @@ test('a charge of an older version belongs to no key', () => {
 })
 
 test('the id of a service depends on its pepper only, and stays the same in later versions', () => {
-  assert.equal(instanceOf(Buffer.alloc(32, 1)), instanceOf(Buffer.alloc(32, 1)))
-  assert.match(instanceOf(Buffer.alloc(32, 1)), /^[0-9a-f]{16}$/)
-  assert.notEqual(instanceOf(Buffer.alloc(32, 1)), instanceOf(Buffer.alloc(32, 2)))
+  assert.equal(serviceIdOf(Buffer.alloc(32, 1)), serviceIdOf(Buffer.alloc(32, 1)))
+  assert.match(serviceIdOf(Buffer.alloc(32, 1)), /^[0-9a-f]{16}$/)
+  assert.notEqual(serviceIdOf(Buffer.alloc(32, 1)), serviceIdOf(Buffer.alloc(32, 2)))
 })

@@ -28,19 +28,19 @@ test('a thread verifies under load: a signature is valid for one message, one ke
   const signer = openSigner(t)
   await makeBusy(signer)
   const signature = sign(Buffer.from('message'), secretKey)
-  const changed = Buffer.from(signature)
-  changed[63]! ^= 1
+  const changedSignature = Buffer.from(signature)
+  changedSignature[63]! ^= 1
   await signMany(signer, 4)
-  const verified = [
+  const results = [
     signer.verify('message', signature, secretKey),
     signer.verify('another', signature, secretKey),
     signer.verify('message', signature, otherKey),
-    signer.verify('message', changed, secretKey),
+    signer.verify('message', changedSignature, secretKey),
     signer.verify('message', signature.subarray(1), secretKey),
     signer.verify('message', Buffer.alloc(0), secretKey),
   ]
-  assert.ok(verified.every(each => each instanceof Promise))
-  assert.deepEqual(await Promise.all(verified), [true, false, false, false, false, false])
+  assert.ok(results.every(each => each instanceof Promise))
+  assert.deepEqual(await Promise.all(results), [true, false, false, false, false, false])
 })
 
 test('few signatures are made on the event loop, and start no thread', async t => {
