@@ -4,7 +4,6 @@ import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { environment } from '../support/serve.ts'
-import { BROKEN_VARIANTS, changeOf } from './broken.ts'
 
 const RUN_SCRIPT = fileURLToPath(new URL('./run.ts', import.meta.url))
 
@@ -18,10 +17,6 @@ describe('the simulation', () => {
     assert.equal(first.status, 0)
     const [hash] = /seed 2: [0-9a-f]{16}/.exec(repeated.output) ?? []
     assert.ok(hash && first.output.includes(hash), `${hash} is not in\n${first.output}`)
-  })
-
-  test('has variants whose code is in the service as it is', () => {
-    for (const variant of BROKEN_VARIANTS) assert.doesNotThrow(() => changeOf(variant), variant.name)
   })
 
   test('finds a link that is read and then written', async () => {
