@@ -119,7 +119,7 @@ export function serveAssets<E extends Env>(app: Hono<E>, assets: Assets): void {
   }
 }
 
-/** Reads a file without indentation and comment lines, which make up a third of it. */
+/** Reads a file without indentation and comment lines, so that fewer bytes are sent. */
 function readCompact(name: string): string {
   const lines = readOwnFile(`packages/server/src/web/${name}`).toString().split('\n')
   return lines

@@ -15,8 +15,8 @@ export function pathOfRequest(id: string): string {
  */
 export async function findWaitingRequest(kit: PageKit, c: PageContext): Promise<AuthorizationRequest | null> {
   const path = kit.cookies.destination(c)
-  const id = path?.startsWith(PATH_PREFIX) ? path.slice(PATH_PREFIX.length) : undefined
-  const pendingRequest = kit.pendingRequests.find(c, id)
+  if (!path?.startsWith(PATH_PREFIX)) return null
+  const pendingRequest = kit.pendingRequests.find(c, path.slice(PATH_PREFIX.length))
   if (!pendingRequest) return null
   const { resume } = await kit.authorizations()
   const { network } = kit.callerOf(c.req.raw, c.env)
