@@ -39,7 +39,7 @@ const LIMITS = {
 pinBench()
 await using sqlite = await sqliteDatabase(KEYS)
 await using postgres = await postgresDatabase(KEYS)
-const secrets = { sqlite: await prepare(sqlite), postgres: await prepare(postgres) }
+const appSecrets = { sqlite: await prepare(sqlite), postgres: await prepare(postgres) }
 await using load = await startLoad()
 await using floor = await startFloor(sqlite.file)
 await using keywayOnSqlite = await startKeyway(sqlite.settings)
@@ -57,24 +57,29 @@ const consumingBodies = bodiesOf(0, LIMITED_KEYS, token => ({ token, consume: 1 
 const introspection = { path: '/auth/introspect' }
 const subjects: Record<string, Subject> = {
   floor: { process: floor, path: '/auth/agent-token', bodies: exchangeBodies },
-  'sqlite, plain': { process: keywayOnSqlite, ...introspection, bodies: plainBodies, secret: secrets.sqlite },
+  'sqlite, plain': {
+    process: keywayOnSqlite,
+    ...introspection,
+    bodies: plainBodies,
+    secret: appSecrets.sqlite,
+  },
   'sqlite, consume': {
     process: keywayOnSqlite,
     ...introspection,
     bodies: consumingBodies,
-    secret: secrets.sqlite,
+    secret: appSecrets.sqlite,
   },
   'postgres, plain': {
     process: keywayOnPostgres,
     ...introspection,
     bodies: plainBodies,
-    secret: secrets.postgres,
+    secret: appSecrets.postgres,
   },
   'postgres, consume': {
     process: keywayOnPostgres,
     ...introspection,
     bodies: consumingBodies,
-    secret: secrets.postgres,
+    secret: appSecrets.postgres,
   },
 }
 

@@ -9,14 +9,14 @@ import { BARE_TOKEN } from './neighbours-protocol.ts'
  * an attack on others here is what it costs to read the requests with Node alone.
  */
 
-/** The attacker's addresses; see attacks.ts. */
-const ATTACKER = '127.66.'
+/** The beginning of the attacker's addresses; see attacks.ts. */
+const ATTACKER_PREFIX = '127.66.'
 const ANSWER = JSON.stringify({ token: BARE_TOKEN })
 const REFUSAL = JSON.stringify({ title: 'Unauthorized', status: 401, code: 'unauthorized' })
 
 const http = createServer((request, response) => {
   // A socket that is already closed has no address; only the attacker closes its sockets.
-  const isAttacker = (request.socket.remoteAddress ?? ATTACKER).startsWith(ATTACKER)
+  const isAttacker = (request.socket.remoteAddress ?? ATTACKER_PREFIX).startsWith(ATTACKER_PREFIX)
   request.resume()
   request.on('end', () => {
     const body = isAttacker ? REFUSAL : ANSWER

@@ -1,7 +1,7 @@
 /** A plausible bug that the suite once did not detect: its edits, and the tests that must fail. */
 export interface Mistake {
   name: string
-  /** Below packages/. */
+  /** The file to change, as a path below packages/. */
   file: string
   /** Each `find` must occur exactly once. `put` must not have types. */
   edits: { find: string; put: string }[]

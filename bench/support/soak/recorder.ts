@@ -25,7 +25,7 @@ export interface Recorder {
   recordFailure(operation: string, error: unknown): void
   readonly intervals: Interval[]
   readonly totals: ReadonlyMap<string, { count: number; errors: number; latencies: Latencies }>
-  /** The first errors, as text. */
+  /** The texts of the first errors. */
   readonly errors: string[]
 }
 

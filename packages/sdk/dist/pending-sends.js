@@ -113,8 +113,8 @@ export class PendingSends {
             this.rejectSend(id, reason);
     }
     /**
-     * Sends everything again after the session was resumed; by the sequence numbers the hub recognises what it has
-     * accepted.
+     * Sends everything again after the session was resumed. The hub recognises by the sequence numbers what it has
+     * already accepted.
      */
     #sendAllAgain() {
         for (const pending of this.#pending.values())

@@ -412,7 +412,7 @@ describe('every call', () => {
   })
 })
 
-/** The server's address, taken from a call. */
+/** The host and port of the test server, from the Host header of a call. */
 async function hostOf(keyway: Keyway, calls: Call[]): Promise<string> {
   await keyway.apiKeys.list()
   return calls[0]!.headers.host!

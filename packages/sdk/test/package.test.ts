@@ -127,9 +127,9 @@ describe('the package', () => {
     const list = '{ Agent, Keyway, verifyAgentToken, HUB_PROTOCOL }'
     const [sdk, node] = ["'@keyway/sdk'", "'@keyway/sdk/node'"]
     const modules = `import ${list} from ${sdk}\nimport { fileTokenStore } from ${node}\n`
-    const common = `const ${list} = require(${sdk})\nconst { fileTokenStore } = require(${node})\n`
+    const commonJs = `const ${list} = require(${sdk})\nconst { fileTokenStore } = require(${node})\n`
     writeFileSync(join(path, 'a.mjs'), `${modules}console.log(${names})`)
-    writeFileSync(join(path, 'b.cjs'), `${common}console.log(${names})`)
+    writeFileSync(join(path, 'b.cjs'), `${commonJs}console.log(${names})`)
     for (const file of ['a.mjs', 'b.cjs']) {
       const { stdout } = await run(process.execPath, [file], { cwd: path })
       assert.equal(stdout, 'function function function keyway.hub.v1 function\n')
@@ -160,7 +160,7 @@ export const options = (signal: AbortSignal | undefined): unknown => new Agent({
 void agent.send('all', { at: new Date() })
 export const sid = async (token: string): Promise<string> => (await verifyAccessToken(token, { issuer: 'x' })).sid
 export const retryable = (error: unknown): boolean => error instanceof KeywayError && error.retryable
-export const withFile = new Keyway({ tokens: fileTokenStore('session.json') })
+export const client = new Keyway({ tokens: fileTokenStore('session.json') })
 export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
 `,
     )
@@ -176,8 +176,8 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
       '--lib',
       'es2022,dom',
     ]
-    const common = `import { Agent } from '@keyway/sdk'\nexport const agent = new Agent({ apiKey: 'x' })\n`
-    writeFileSync(join(path, 'common.cts'), common)
+    const commonJs = `import { Agent } from '@keyway/sdk'\nexport const agent = new Agent({ apiKey: 'x' })\n`
+    writeFileSync(join(path, 'common.cts'), commonJs)
     for (const [module, resolution, ...more] of [
       ['nodenext', 'nodenext', 'common.cts'],
       ['node20', 'node16', 'common.cts'],

@@ -141,11 +141,11 @@ export function createClock(
   }
 
   function addSuspension(): void {
-    const lead = machine.uptime() - machine.monotonic()
-    const suspension = lead - uptimeLead
+    const newLead = machine.uptime() - machine.monotonic()
+    const suspension = newLead - uptimeLead
     // Updated even after a suspension that is too short to count: on some systems the two clocks drift apart, by
     // seconds in months.
-    uptimeLead = lead
+    uptimeLead = newLead
     if (suspension < MIN_SUSPENSION) return
     offset += suspension
     target += suspension

@@ -6,7 +6,7 @@ export interface DeviceCodes {
     verification_uri_complete: string;
     /** Seconds. */
     expires_in: number;
-    /** Seconds. */
+    /** Seconds between two polls. */
     interval: number;
 }
 export interface DeviceToken {

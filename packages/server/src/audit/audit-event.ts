@@ -49,7 +49,9 @@ export function isAuditType(text: string): text is AuditType {
   return Object.hasOwn(AUDIT_TYPES, text)
 }
 
-/** The actor. `command`: whoever may run `keyway` on the machine; `service`: a setting, at start or sign-in. */
+/**
+ * Who acted: a user, whoever runs `keyway` on the machine (`command`), or the service because of a setting (`service`).
+ */
 export interface Actor {
   type: 'user' | 'command' | 'service'
   /** The id of the acting user. */

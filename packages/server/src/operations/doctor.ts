@@ -169,7 +169,7 @@ async function checkWebhooks(services: Services): Promise<string> {
   const webhooks = await (await services.webhooks()).list()
   const now = services.clock.now()
   for (const { id, url, disabledBy, waiting, oldestWaitingAt, disabledAt } of webhooks) {
-    // Without the path of the URL, which may contain a secret.
+    // Leaves out the path of the URL, which may contain a secret.
     const endpoint = `${new URL(url).host} (${id})`
     if (disabledBy === 'failures')
       throw new Error(

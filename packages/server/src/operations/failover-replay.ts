@@ -75,7 +75,7 @@ export async function replayJournal(
   const digest = await digestJournal(files, { trust, instance, progress })
   Object.assign(report, { entries: digest.entries, missing: digest.missing, openEnds: digest.openEnds })
   await replayKeys(digest)
-  // Before the accounts: ending an account would end its sessions with another cause than in the journal.
+  // Runs before accounts are ended, since that would end their sessions with another cause than in the journal.
   await replayFacts(files, factReplayDeps)
   for (const [id, userDigest] of digest.users) await replayUser(id, userDigest)
   for (const entry of digest.authorizations.values()) await replayAuthorizationWithdrawal(entry)

@@ -71,7 +71,9 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
     return renderCombined(processes, [...totals, ...nodeMetrics()])
   }
 
-  /** Awaits again if a process has ended in between, so that each process counts either as running or as ended. */
+  /**
+   * Awaits `endedTotals` again if a process has ended meanwhile, so that each process counts once, as running or ended.
+   */
   async function latestEndedTotals(): Promise<MetricsSnapshot> {
     for (;;) {
       const awaitedTotals = endedTotals

@@ -56,7 +56,7 @@ export function securityEventExport(
       async pull(controller) {
         if (!isFirst) await reauthenticate()
         const { rows, next }: Slice<SecurityEvent> = await read(after)
-        // Never an empty chunk, after which the stream would not be pulled again.
+        // The chunk is never empty: after an empty one, the stream would not be pulled again.
         controller.enqueue(encoder.encode((isFirst ? head : '') + rows.map(toLine).join('')))
         isFirst = false
         after = next

@@ -113,7 +113,7 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     const hour = bucketStart('hour', clock.now())
     const storedValues = await storage.store.statistics.read('hour', hour, hour + 1)
     if (storedValues.some(({ name }) => name === 'people')) return
-    // In a transaction, since on SQLite a read outside of one runs on the main thread and would block it.
+    // Counted in a transaction: with SQLite, a read outside of a transaction would block the main thread.
     raiseGauge('people', await storage.transaction(tx => tx.statistics.countPeople()))
   }
 
