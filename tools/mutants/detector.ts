@@ -37,13 +37,13 @@ export function createDetector(
   const unreliableTests = new Set<CoveringTest>()
   const { tests } = coverage
 
-  /** The tests to run for a mutant; without exact coverage all tests that execute the file. */
+  /** The tests to run for a mutant; if its coverage is not known exactly, all tests that execute the file. */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
+    const ofFile = () => tests.filter(({ breadth }) => breadth.has(mutant.file))
+    if (!coverage.isKnown(mutant.name)) return ofFile()
     const coveringTests = tests.filter(test => test.hits.has(mutant.name))
-    const isExact = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)
-    return coveringTests.length > 0 || isExact
-      ? coveringTests
-      : tests.filter(({ breadth }) => breadth.has(mutant.file))
+    const isExact = !mutant.isStatic && !coverage.loadHits.has(mutant.name)
+    return coveringTests.length > 0 || isExact ? coveringTests : ofFile()
   }
 
   /** The tests to run within the time limit, those first that are most likely to detect a mutant of the file. */
@@ -62,7 +62,8 @@ export function createDetector(
       if (name === by) return Number.POSITIVE_INFINITY
       // Tests that execute much of the file are likely to be about it.
       return (
-        (weight(name) * closeness(test.file, file) * (test.breadth.get(file) ?? 0)) / (test.milliseconds + 5)
+        (weight(name) * closeness(test.file, file) * Math.sqrt(test.breadth.get(file) ?? 0)) /
+        (test.milliseconds + 20)
       )
     }
     let remainingMs = seconds * 1000
@@ -149,9 +150,9 @@ export function createDetector(
 /** How likely a test file is to be about a source file, by its name and imports. */
 function closeness(test: string, source: string): number {
   const subject = basename(test, '.test.ts')
-  if (subject === basename(source, '.ts') || importedBy(test).has(source)) return 20
+  if (subject === basename(source, '.ts') || importedBy(test).has(source)) return 200
   const folder = basename(dirname(source))
-  return subject === folder || basename(dirname(test)) === folder ? 5 : 1
+  return subject === folder || basename(dirname(test)) === folder ? 10 : 1
 }
 
 const importsOfTests = new Map<string, Set<string>>()
