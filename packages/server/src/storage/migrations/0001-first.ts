@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { defineMigration, type Untyped } from './migration.ts'
 
-// Instants, counts and money are 64-bit, ids and lists are text, flags are 0 or 1: the same in both engines.
+// The column types are the same in both engines: 64-bit integers for instants, counts and money, text for ids and
+// lists, and 0 or 1 for flags.
 export const first = defineMigration('0001-first', async ({ db, appendOnly }) => {
   await people(db)
   await money(db)

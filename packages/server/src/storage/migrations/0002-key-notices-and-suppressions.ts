@@ -3,7 +3,7 @@ import { defineMigration } from './migration.ts'
 export const keyNoticesAndSuppressions = defineMigration(
   '0002-key-notices-and-suppressions',
   async ({ db }) => {
-    // The last expiry notice, in days before the key's expiry; null: no notice was mailed.
+    // How many days before the key's expiry the last expiry notice was mailed; null if none was mailed.
     await db.schema.alterTable('api_keys').addColumn('expiry_notice', 'integer').execute()
     await db.schema
       .createTable('mail_suppressions')

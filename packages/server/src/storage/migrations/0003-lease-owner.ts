@@ -1,6 +1,6 @@
 import { defineMigration } from './migration.ts'
 
 export const leaseOwner = defineMigration('0003-lease-owner', async ({ db }) => {
-  // The node that holds the lease, so that leases of dead nodes are released before they expire.
+  // The node that leased the message. When a node is dead, its leases are released before they expire.
   await db.schema.alterTable('messages').addColumn('leased_by', 'text').execute()
 })

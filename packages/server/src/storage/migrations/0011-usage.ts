@@ -23,15 +23,16 @@ export const usage = defineMigration('0011-usage', async ({ db }) => {
     .execute()
   for (const table of ['usage_counts', 'usage_refusals'])
     await db.schema.createIndex(`${table}_by_start`).on(table).columns(['unit', 'start']).execute()
-  // The last flush of each node, so that one whose answer was lost is not added twice.
+  // The number of each node's last flush, so that a flush that is repeated because its answer was lost is not added
+  // twice.
   await db.schema
     .createTable('usage_flushes')
     .addColumn('writer', 'text', c => c.notNull().primaryKey())
     .addColumn('sequence', 'bigint', c => c.notNull())
     .addColumn('at', 'bigint', c => c.notNull())
     .execute()
-  // 1 once all usage of a deleted account is deleted, so that housekeeping skips it. Accounts deleted before this
-  // migration have no usage.
+  // 1 once all usage of a deleted account is deleted, so that housekeeping skips this account. Accounts deleted before
+  // this migration have no usage.
   await db.schema.alterTable('users').addColumn('usage_pruned', 'integer').execute()
   await db.updateTable('users').set({ usage_pruned: 1 }).where('deleted_at', 'is not', null).execute()
   await sql`create index users_usage_to_prune on users (deleted_at)
@@ -40,7 +41,7 @@ export const usage = defineMigration('0011-usage', async ({ db }) => {
   await db.schema.alterTable('api_keys').addColumn('last_used_client', 'text').execute()
 })
 
-/** `key_id` is empty in rows of a person's total. */
+/** A table with one row for each key and period. `key_id` is empty in rows with the user's totals. */
 function bucketTable(db: Untyped, name: string) {
   return db.schema
     .createTable(name)

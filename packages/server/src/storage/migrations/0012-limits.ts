@@ -1,7 +1,7 @@
 import { defineMigration } from './migration.ts'
 
 export const limits = defineMigration('0012-limits', async ({ db }) => {
-  // Keys that the previous version creates have null in all three columns.
+  // All three columns are null for keys that the previous version creates.
   await db.schema.alterTable('api_keys').addColumn('lineage_id', 'text').execute()
   await db.schema.alterTable('api_keys').addColumn('limits', 'text').execute()
   await db.schema.alterTable('api_keys').addColumn('operator_limits', 'text').execute()

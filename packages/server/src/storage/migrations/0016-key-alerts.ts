@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import { defineMigration } from './migration.ts'
 
 export const keyAlerts = defineMigration('0016-key-alerts', async ({ db }) => {
-  // One row for each mail about a key's limits or networks: the primary key names the subject and the period.
+  // One row for each alert that was mailed to a key's owner. The primary key prevents a second alert of the same kind
+  // in one period.
   await db.schema
     .createTable('key_alerts')
     .addColumn('lineage_id', 'text', c => c.notNull())
@@ -12,7 +13,7 @@ export const keyAlerts = defineMigration('0016-key-alerts', async ({ db }) => {
     .addPrimaryKeyConstraint('key_alerts_pkey', ['lineage_id', 'kind', 'period'] as never)
     .execute()
   await sql`create index key_alerts_by_at on key_alerts (at)`.execute(db)
-  // The networks that a key was used from.
+  // The networks from which a key was used.
   await db.schema
     .createTable('key_networks')
     .addColumn('lineage_id', 'text', c => c.notNull())

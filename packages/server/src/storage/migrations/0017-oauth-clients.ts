@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import { defineMigration } from './migration.ts'
 
 export const oauthClients = defineMigration('0017-oauth-clients', async ({ db }) => {
-  // The previous version leaves these columns null, which means none or the default.
+  // The previous version leaves these columns null. Null stands for the default, which is empty for a list or an
+  // address, and false for a flag.
   const apps = db.schema.alterTable.bind(db.schema, 'apps')
   for (const list of ['redirect_uris', 'logout_uris', 'scopes'])
     await apps().addColumn(list, 'text').execute()
@@ -12,7 +13,7 @@ export const oauthClients = defineMigration('0017-oauth-clients', async ({ db })
     await apps().addColumn(flag, 'integer').execute()
   await apps().addColumn('removed_at', 'bigint').execute()
 
-  // Sessions that were opened for an app. The previous version accepts sessions of this kind nowhere.
+  // These columns are for sessions of the kind `app`, which the previous version accepts nowhere.
   const sessions = db.schema.alterTable.bind(db.schema, 'sessions')
   await sessions().addColumn('scopes', 'text').execute()
   await sessions().addColumn('audience', 'text').execute()
@@ -21,7 +22,7 @@ export const oauthClients = defineMigration('0017-oauth-clients', async ({ db })
     db,
   )
 
-  // Not in signing_keys: the previous version reads each of its rows as an Ed25519 key.
+  // These keys are not in `signing_keys`, since the previous version takes every key there for an Ed25519 key.
   await db.schema
     .createTable('algorithm_keys')
     .addColumn('id', 'text', c => c.notNull().primaryKey())

@@ -1,7 +1,7 @@
 import { defineMigration } from './migration.ts'
 
 export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ db }) => {
-  // Consents: what a person lets an app do.
+  // The scopes to which a person consented, for each app.
   await db.schema
     .createTable('consents')
     .addColumn('id', 'text', c => c.notNull())
@@ -33,7 +33,7 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .addColumn('used_at', 'bigint')
     .addColumn('session_id', 'text')
     .execute()
-  // A pushed request is good for one code (RFC 9126 section 7.3).
+  // Only one code may be issued for a pushed authorization request (RFC 9126 section 7.3).
   await db.schema
     .createIndex('authorization_codes_pushed_id')
     .unique()
@@ -46,7 +46,8 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .column('created_at')
     .execute()
 
-  // Ended sessions whose app must be notified. A leased notice is due again when its lease ends.
+  // Sessions whose app is yet to be notified of their end. A notice is leased by setting `next_attempt_at` to the end
+  // of the lease, so it becomes due again if its sender dies.
   await db.schema
     .createTable('logout_notices')
     .addColumn('session_id', 'text', c => c.notNull().primaryKey())
@@ -62,7 +63,7 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .column('next_attempt_at')
     .execute()
 
-  // Used assertions of clients (RFC 7523 section 3: a jti is good once).
+  // Assertions that clients have used. Each may be used only once (`jti` in RFC 7523 section 3).
   await db.schema
     .createTable('client_assertions')
     .addColumn('app_id', 'text', c => c.notNull())
@@ -82,10 +83,10 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .addColumn('created_at', 'bigint', c => c.notNull())
     .execute()
 
-  // Null: RS256.
+  // The algorithm that signs the app's ID tokens. Null stands for RS256.
   await db.schema.alterTable('apps').addColumn('id_token_alg', 'text').execute()
 
-  // For sessions of apps: the page session in which they were granted.
+  // The page session in which the session of an app was granted; null for other sessions.
   await db.schema.alterTable('sessions').addColumn('sign_in_id', 'text').execute()
   await db.schema
     .createIndex('sessions_by_sign_in_id')

@@ -32,7 +32,8 @@ export const deviceAuthorizations = defineMigration('0019-device-authorizations'
     .on('device_authorizations')
     .column('expires_at')
     .execute()
-  // The SDK's command: the only client that may ask for the scope `keys:create`, which operators cannot give.
+  // The SDK's command line is the only client that may request the scope `keys:create`, which operators cannot give to
+  // an app.
   const cli = { id: 'keyway-cli', name: 'The Keyway command', is_public: 1, scopes: '["keys:create"]' }
   await db
     .insertInto('apps')

@@ -3,7 +3,8 @@ import { defineMigration } from './migration.ts'
 
 export const administration = defineMigration('0020-administration', async ({ db, appendOnly }) => {
   await sql`create index users_with_role on users (role, created_at, id) where role <> 'user'`.execute(db)
-  // The addresses of KEYWAY_ADMIN_EMAILS, as keyed hashes; claimed_at is when an account became administrator by it.
+  // Keyed hashes of the addresses in KEYWAY_ADMIN_EMAILS. `claimed_at` is when the account with the address became an
+  // administrator.
   await db.schema
     .createTable('listed_administrators')
     .addColumn('address_hash', 'text', c => c.notNull().primaryKey())
@@ -35,7 +36,7 @@ export const administration = defineMigration('0020-administration', async ({ db
   await sql`create index audit_events_by_actor on audit_events (actor_id, sequence)`.execute(db)
   await sql`create index audit_events_by_subject on audit_events (subject_id, sequence)`.execute(db)
   await sql`create index audit_events_by_user on audit_events (user_id, sequence)`.execute(db)
-  // A separate table, since reasons are erased with the person, while audit rows never change.
+  // A separate table, since reasons are erased with the person's account, while audit rows never change.
   await db.schema
     .createTable('audit_reasons')
     .addColumn('sequence', 'bigint', c => c.notNull().primaryKey())
@@ -44,7 +45,8 @@ export const administration = defineMigration('0020-administration', async ({ db
     .addColumn('reason', 'text', c => c.notNull())
     .execute()
   await sql`create index audit_reasons_by_user on audit_reasons (user_id)`.execute(db)
-  // One row with both ends of the chain.
+  // A single row with the positions of the newest event in the hash chain, of the newest sealed event and of the newest
+  // pruned event.
   await db.schema
     .createTable('audit_chain')
     .addColumn('id', 'text', c => c.notNull().primaryKey())

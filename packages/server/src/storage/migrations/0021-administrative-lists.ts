@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { defineMigration } from './migration.ts'
 
-/** Every character that the part of an address before the `@` may contain; see `LOCAL_PART` (email-address.ts). */
+/** All characters of a `LOCAL_PART` (users/email-address.ts). `ltrim` with them leaves `@` and the domain. */
 const LOCAL_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789!#$&''*+-./=?^_`{|}~%"
 
-/** One index for each order and search of an administrator's lists. */
+/** One index for each sort order and each search of the lists for administrators. */
 export const administrativeLists = defineMigration(
   '0021-administrative-lists',
   async ({ db, binaryCollation }) => {

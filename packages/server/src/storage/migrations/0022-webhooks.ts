@@ -21,7 +21,7 @@ export const webhooks = defineMigration('0022-webhooks', async ({ db }) => {
     .addColumn('created_at', 'bigint', c => c.notNull())
     .execute()
   await sql`create index webhook_secrets_by_webhook on webhook_secrets (webhook_id)`.execute(db)
-  // A queue: one row for each endpoint and subject. It numbers their events, and is leased for their delivery.
+  // One queue for each endpoint and subject. It numbers the subject's events, and a node leases it to deliver them.
   await db.schema
     .createTable('webhook_queues')
     .addColumn('id', 'text', c => c.notNull().primaryKey())

@@ -1,6 +1,6 @@
 import { defineMigration } from './migration.ts'
 
-/** One row: the policies that administrators set, as JSON. */
+/** A table with a single row: the policies that administrators set, as JSON. */
 export const policies = defineMigration('0024-policies', async ({ db }) => {
   await db.schema
     .createTable('policies')

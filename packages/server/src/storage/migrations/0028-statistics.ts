@@ -1,6 +1,6 @@
 import { defineMigration } from './migration.ts'
 
-/** Counts of the whole service, by the hour and the day. */
+/** Counts of the whole service for each hour and each day. */
 export const statistics = defineMigration('0028-statistics', async ({ db }) => {
   await db.schema
     .createTable('statistics')

@@ -1,7 +1,7 @@
 import { defineMigration } from './migration.ts'
 
 export const relayVersion = defineMigration('0031-relay-version', async ({ db }) => {
-  // The version of commands and notices between hubs that the node supports (hub/presence-store.ts). The previous
-  // version does not write it: null.
+  // The node's `RELAY_VERSION` (hub/presence-store.ts): which commands and notices from other nodes it understands.
+  // Null for nodes of the previous version, which do not write this column.
   await db.schema.alterTable('nodes').addColumn('relay_version', 'integer').execute()
 })

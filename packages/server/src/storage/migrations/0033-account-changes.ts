@@ -1,6 +1,6 @@
 import { defineMigration } from './migration.ts'
 
-/** When an account is due for the deletion that its owner requested, and email changes that await confirmation. */
+/** Adds the time at which an account is deleted at its owner's request, and email changes that await confirmation. */
 export const accountChanges = defineMigration('0033-account-changes', async ({ db }) => {
   await db.schema.alterTable('users').addColumn('deletes_at', 'bigint').execute()
   await db.schema

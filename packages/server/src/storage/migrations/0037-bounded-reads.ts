@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import { defineMigration } from './migration.ts'
 
 /**
- * With these indexes the live sessions of a user are found without reading ended ones, mails that expire before any
- * others, and the notices to a user of one kind, however many rows there are besides.
+ * With these indexes, each of these queries reads only the rows that it returns, however many other rows there are: a
+ * user's live sessions, the queued mails that expire first, and the mails of one kind to a user.
  */
 export const boundedReads = defineMigration('0037-bounded-reads', async ({ db }) => {
   await sql`create index live_sessions on sessions (user_id, created_at, id) where ended_at is null`.execute(

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** All migrations, for both engines. Append only. */
+/** All migrations, for both engines, in the order of their numbers. A new one goes to the end. */
 export const MIGRATIONS: readonly Migration[] = [
   whenApplied('0001-first', async () => (await import('./0001-first.ts')).first),
   whenApplied(
@@ -64,7 +64,7 @@ export const MIGRATIONS: readonly Migration[] = [
  */
 export const OLDEST_READER = '0.1.0'
 
-/** A migration whose code is loaded when the migration is applied, since most starts apply none. */
+/** A migration whose code is loaded only when it is applied, since most starts of the service apply none. */
 function whenApplied(name: string, load: () => Promise<Migration>): Migration {
   return { name, up: async context => (await load()).up(context) }
 }

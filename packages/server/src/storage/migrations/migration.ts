@@ -7,7 +7,10 @@ export interface MigrationDeps {
   db: Untyped
   /** See `Engine.binaryCollation`. */
   binaryCollation: string
-  /** Makes the engine refuse UPDATE and DELETE on the table, except DELETE of rows (`old`) that meet `mayDelete`. */
+  /**
+   * Makes the engine refuse UPDATE and DELETE on the table. If `mayDelete`, a condition on `old`, is true for a row,
+   * the row may be deleted.
+   */
   appendOnly(table: string, mayDelete?: string): Promise<void>
   /** Creates a trigram index; see `Engine.trigramIndex`. */
   trigramIndex(name: string, table: string, column: string): Promise<void>
@@ -16,14 +19,17 @@ export interface MigrationDeps {
 }
 
 export interface Migration {
-  /** Starts with a number that orders migrations; never renamed once released. */
+  /**
+   * Starts with a number, by which migrations are ordered. A released name never changes, since databases record the
+   * names of applied migrations.
+   */
   name: string
   up(deps: MigrationDeps): Promise<void>
 }
 
 /**
- * A schema migration. It only adds (tables, columns that are nullable or have a default, indexes), so that nodes of
- * the previous version keep working during a rolling update.
+ * Defines a schema migration. It may only add tables, indexes, and columns that are nullable or have a default, so that
+ * nodes of the previous version keep working during a rolling update.
  */
 export function defineMigration(name: string, up: Migration['up']): Migration {
   return { name, up }
