@@ -49,7 +49,10 @@ export interface AppOptions {
   failureLimits: readonly RateWindow[]
   /** Failure counts shared with the pages. If absent, the app creates its own, with the windows `failureLimits`. */
   sharedFailureLimits?: FailureLimits
-  /** Whether mail goes to the local inbox. */
+  /**
+   * Whether mail is not sent but shown on the page `/inbox`, as in a trial without a mail provider. Then errors also name
+   * the settings that cause them.
+   */
   hasInbox: boolean
   lifetimes: SessionLifetimes
   /** The web pages. They handle all paths outside the API, and requests for which a route's `leftToPages` is true. */

@@ -110,7 +110,7 @@ export function createAuthenticate({
   }
 
   async function authenticateKey(key: string, access: UserAccess, caller: Caller): Promise<Owner> {
-    const scope = isScope(access) ? access : undefined
+    const scope = isKeyScope(access) ? access : undefined
     let limits: readonly RateLimitState[] | undefined
     const { userId, id } = await apiKeys.authenticate(key, caller, {
       scope,
@@ -152,8 +152,8 @@ export function createAuthenticate({
   }
 }
 
-/** Whether this kind of access is a scope, which keys may have. */
-function isScope(access: UserAccess): access is KnownScope {
+/** Whether this kind of access is a scope that a key may have: `keys:create` is a scope of apps only. */
+function isKeyScope(access: UserAccess): access is KnownScope {
   return access !== 'session' && access !== 'owner' && access !== KEYS_CREATE && access !== 'admin:session'
 }
 

@@ -156,7 +156,10 @@ export function createSigningKeys(deps: {
     },
   }
 
-  /** The newest key of the algorithm that may already sign; undefined if there is none. On the hot path. */
+  /**
+   * The newest key of the algorithm whose `signsFrom` has passed; if none has, the oldest one; undefined if the algorithm
+   * has no key. On the hot path.
+   */
   function newestSigningKey(alg: SigningAlg): OpenedSigningKey | undefined {
     const now = clock.now()
     let oldestKey: OpenedSigningKey | undefined
