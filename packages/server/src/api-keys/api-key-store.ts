@@ -99,7 +99,7 @@ export interface RecordedUse {
   from: UsedFrom
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface ApiKeyChanges {
   /** @param metadata JSON; its length becomes `metadataBytes` */
   insert(key: ApiKey, metadata?: string | null): Promise<void>

@@ -34,7 +34,7 @@ export interface AppStore {
   removedAt(id: string): Promise<Instant | null>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface AppChanges {
   /** Adds a secret (SHA-256) and keeps the newest two. */
   addSecret(appId: string, secretHash: string, at: Instant): Promise<void>

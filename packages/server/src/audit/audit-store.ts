@@ -51,7 +51,7 @@ export interface AuditStore {
   prune(batch: number): Promise<number>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface AuditChanges {
   /**
    * Appends rows to the chain. Locks its head until the transaction ends, so it must be the last thing that the

@@ -25,7 +25,7 @@ export interface ReplayStore {
 
 type KeyRef = Pick<ApiKey, 'id' | 'userId'>
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface ReplayChanges {
   /** Moves a key's expiry to `expiresAt`. Returns false and writes nothing if the key expires earlier or is revoked. */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>

@@ -33,7 +33,7 @@ export interface BillingStore {
   authorizations(userId: string): Promise<ChargeAuthorization[]>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Returns null and

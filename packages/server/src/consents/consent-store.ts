@@ -9,7 +9,7 @@ export interface ConsentStore {
   list(userId: string, page: PageRequest): Promise<Slice<NamedConsent>>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface ConsentChanges {
   /**
    * Adds scopes to the active consent if it was given at `since` or later; otherwise inserts a new one with the given

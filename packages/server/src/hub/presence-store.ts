@@ -48,7 +48,7 @@ export interface PresenceStore {
   nodes(seenSince: Instant): Promise<NodeRow[]>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface PresenceChanges {
   /** Deregisters the node and its connections, and returns these connections. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>

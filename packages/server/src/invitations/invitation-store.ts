@@ -15,7 +15,7 @@ export interface InvitationStore {
   prune(expiredBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface InvitationChanges {
   /** Accepts the pending invitation of an address. Null for all but one of concurrent callers. */
   accept(email: EmailAddress, userId: string, at: Instant): Promise<Invitation | null>

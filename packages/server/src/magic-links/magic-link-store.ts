@@ -52,7 +52,7 @@ export interface MagicLinkStore {
   prune(linksBefore: Instant, sendsBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface MagicLinkChanges {
   /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
   consume(id: string, at: Instant): Promise<MagicLink | null>

@@ -24,12 +24,13 @@ export interface NamedClient {
 
 export interface ClientAuthentication {
   /**
-   * The app that makes this request: a confidential one by its secret, a public one by its id alone.
+   * The app that makes this request: a confidential one by its secret or a signed assertion, a public one by its id
+   * alone.
    *
-   * @throws OAuthError `invalid_client`
+   * @throws OAuthError `invalid_client`, `invalid_request`
    */
   app(request: ClientRequest): Promise<App>
-  /** Like `app`, but null if the request names no client. @throws OAuthError `invalid_client` */
+  /** Like `app`, but null if the request names no client. @throws OAuthError `invalid_client`, `invalid_request` */
   appIfNamed(request: ClientRequest): Promise<App | null>
 }
 

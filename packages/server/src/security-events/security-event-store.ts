@@ -23,7 +23,7 @@ export interface SecurityEventRows {
   insertMany(events: readonly SecurityEvent[]): Promise<void>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface SecurityEventChanges {
   insert(event: SecurityEvent): Promise<void>
 }

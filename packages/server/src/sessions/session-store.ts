@@ -29,7 +29,7 @@ export interface SessionStore {
   prune(endedBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface SessionChanges {
   insert(session: Session): Promise<void>
   /** Null if the session had ended already; the first end is kept. */

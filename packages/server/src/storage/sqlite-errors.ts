@@ -20,7 +20,10 @@ export function toReadError(error: unknown): unknown {
   return isClosed || UNAVAILABLE_CODES.has(primaryCode(error)) ? unavailable(error) : error
 }
 
-/** At startup: converts errors of the file that the operator can fix to CannotStart; returns others unchanged. */
+/**
+ * Converts an error at startup: one of the file to `CannotStart`, and a full disk, which may pass by itself, to
+ * `unavailable`. Returns others unchanged.
+ */
 export function toStartError(file: string, error: unknown): unknown {
   const { syscall } = error as NodeJS.ErrnoException
   if (primaryCode(error) === FULL_CODE) return unavailable(error)

@@ -69,7 +69,7 @@ export interface AdministrativeUserChanges {
   activate(id: string, at: Instant): Promise<User | null>
 }
 
-/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
+/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
 export interface UserChanges {
   /** Returns false and writes nothing if the address has an account already. */
   insert(user: User): Promise<boolean>

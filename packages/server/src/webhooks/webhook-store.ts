@@ -77,7 +77,10 @@ export interface WebhookDeliveryStore {
    * the statement was lost.
    */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
-  /** Numbers an event for one endpoint. Stores it as failed, so that the queue does not deliver it. */
+  /**
+   * Inserts a test event with the next sequence number of its endpoint and subject. Its state is `failed` until
+   * `recordTest` stores the result, so that the queue does not deliver it as well.
+   */
   insertTest(webhookId: string, id: string, event: WebhookEvent): Promise<WebhookDelivery>
   /** Stores the result of a test event. */
   recordTest(id: string, state: 'delivered' | 'failed', result: AttemptResult): Promise<void>
