@@ -15,7 +15,7 @@ import { serve, temporaryFolder } from './support/serve.ts'
 const { values: flags } = parseArgs({
   options: { smtp: { type: 'boolean' }, postgres: { type: 'boolean' }, url: { type: 'string' } },
 })
-const cleanUp: (() => unknown)[] = []
+const cleanUps: (() => unknown)[] = []
 
 try {
   await demonstrate()
@@ -23,13 +23,13 @@ try {
   console.error(`✗ ${(error as Error).message}`)
   process.exitCode = 1
 } finally {
-  for (const each of cleanUp.reverse()) await each()
+  for (const each of cleanUps.reverse()) await each()
 }
 process.exit()
 
 async function demonstrate(): Promise<void> {
   const mailbox = flags.smtp ? await createMailbox() : null
-  if (mailbox) cleanUp.push(mailbox.close)
+  if (mailbox) cleanUps.push(mailbox.close)
   const url =
     flags.url ??
     (await step(
@@ -88,7 +88,7 @@ async function demonstrate(): Promise<void> {
 
 async function start(mailUrl: string | undefined): Promise<string> {
   const folder = temporaryFolder()
-  cleanUp.push(folder.remove)
+  cleanUps.push(folder.remove)
   const settings: Record<string, string> = {
     KEYWAY_DATA_DIR: `${folder.path}/data`,
     KEYWAY_PORT: String(await freePort()),
@@ -97,12 +97,12 @@ async function start(mailUrl: string | undefined): Promise<string> {
     Object.assign(settings, { KEYWAY_MAIL_URL: mailUrl, KEYWAY_SUPPORT_EMAIL: 'support@example.com' })
   if (flags.postgres) {
     const cluster = await startCluster()
-    cleanUp.push(cluster.stop)
+    cleanUps.push(cluster.stop)
     settings.KEYWAY_DATABASE_URL = cluster.url
     settings.KEYWAY_SECRET = randomBytes(32).toString('base64')
   }
   const server = await serve(settings)
-  cleanUp.push(() => server.end('SIGTERM'))
+  cleanUps.push(() => server.end('SIGTERM'))
   return server.url
 }
 

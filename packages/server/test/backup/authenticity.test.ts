@@ -14,7 +14,7 @@ import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { keyway, outputOf } from '../support/command-line.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { basic } from '../support/http.ts'
+import { basicAuthorization } from '../support/http.ts'
 import { call, createPrintedLinks, NODE_SECRET, signIn, startNode } from '../support/nodes.ts'
 import { freshSettings, giveConsent, registerShop } from './commands.ts'
 import { changeBackup, linesOf, namesIn, toOldBackup, writeJournal, writeOldJournal } from './files.ts'
@@ -205,7 +205,7 @@ forEachEngine(engine => {
         (
           await call(restoredNode.origin, 'POST', '/auth/introspect', {
             body: { token: 'x' },
-            headers: basic('shop', secret),
+            headers: basicAuthorization('shop', secret),
           })
         ).status
       assert.deepEqual(await Promise.all([replacedSecret, ...secrets].map(introspect)), [401, 200, 200])

@@ -143,10 +143,13 @@ for (const [from, to] of enginePairs) {
       const { key } = shop.keys[0]
       assert.equal((await exchange(a.origin, key)).body.code, 'api_key_revoked')
       assert.equal((await exchange(b.origin, key)).status, 200)
-      const kids = async (origin: string) =>
+      const kidsOf = async (origin: string) =>
         (await call(origin, 'GET', '/.well-known/jwks.json')).body.keys.map((jwk: { kid: string }) => jwk.kid)
-      const oldKids = await kids(shop.node.origin)
-      assert.ok(!(await kids(b.origin)).some((kid: string) => oldKids.includes(kid)), 'signing keys are new')
+      const oldKids = await kidsOf(shop.node.origin)
+      assert.ok(
+        !(await kidsOf(b.origin)).some((kid: string) => oldKids.includes(kid)),
+        'signing keys are new',
+      )
     })
   })
 }

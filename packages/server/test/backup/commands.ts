@@ -6,7 +6,7 @@ import { newId } from '../../src/ids.ts'
 import type { ReplayReport } from '../../src/operations/replay-report.ts'
 import type { Services } from '../../src/services.ts'
 import type { EngineName } from '../support/engines.ts'
-import { basic } from '../support/http.ts'
+import { basicAuthorization } from '../support/http.ts'
 import { call, freshPostgres, NODE_SETTINGS, type TestNode } from '../support/nodes.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
@@ -49,7 +49,7 @@ export function charge(
 ) {
   return call(origin, 'POST', '/v1/charges', {
     body: { user_id: userId, amount, description: 'a test', ...(keyId && { key_id: keyId }) },
-    headers: { ...basic('shop', secret), 'Idempotency-Key': idempotencyKey },
+    headers: { ...basicAuthorization('shop', secret), 'Idempotency-Key': idempotencyKey },
   })
 }
 

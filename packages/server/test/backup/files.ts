@@ -40,10 +40,10 @@ export function linesOf(path: string): string[] {
 export function changeBackup(file: string, target: string, change: (lines: string[]) => string[]): void {
   const changedLines = change(gunzipSync(readFileSync(file)).toString().trimEnd().split('\n'))
   const lastLine = changedLines.pop()!
-  const sum = createHash('sha256')
+  const checksum = createHash('sha256')
     .update(changedLines.map(line => `${line}\n`).join(''))
     .digest('hex')
-  const text = [...changedLines, lastLine.replace(/"sha256":"\w+"/, `"sha256":"${sum}"`)].join('\n')
+  const text = [...changedLines, lastLine.replace(/"sha256":"\w+"/, `"sha256":"${checksum}"`)].join('\n')
   writeFileSync(target, gzipSync(`${text}\n`))
 }
 

@@ -102,7 +102,7 @@ async function untilAlive(url: string): Promise<void> {
 }
 
 test('an unexpected exit prints a message and has status 1', () => {
-  const main = new URL('../../src/cli.ts', import.meta.url)
+  const cliUrl = new URL('../../src/cli.ts', import.meta.url)
   // A command that waits for a promise that never settles, while nothing keeps the event loop alive.
   const script = `
     import { registerHooks } from 'node:module'
@@ -111,7 +111,7 @@ test('an unexpected exit prints a message and has status 1', () => {
       load: (url, context, next) =>
         url.endsWith('/cli/help.ts') ? { format: 'module', source, shortCircuit: true } : next(url, context),
     })
-    const { main } = await import(${JSON.stringify(main.href)})
+    const { main } = await import(${JSON.stringify(cliUrl.href)})
     void main(['--help'])`
   const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
     env: environment({}),

@@ -14,7 +14,7 @@ import { environment, launcher, type ServedProcess, serve, temporaryFolder } fro
 
 const OLD_NODES = ['/usr/bin/node', '/usr/local/bin/node']
 
-interface Ended {
+interface ExitResult {
   code: number
   stdout: string
   stderr: string
@@ -26,7 +26,7 @@ function keyway(
   node = process.execPath,
   file = launcher,
 ) {
-  return new Promise<Ended>(resolve =>
+  return new Promise<ExitResult>(resolve =>
     execFile(node, [file, ...args], { env: environment(settings) }, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
     ),

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { codeOf } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
 import { newPerson, PYTHON, packageMissing, startRunning } from './running.ts'
 
@@ -45,7 +45,7 @@ forEachEngine(engine => {
       scope: 'openid email offline_access',
     })
     const authorizationUrl = new URL(await client.readJson())
-    const browser = await signedIn(web, ADA)
+    const browser = await signedInClient(web, ADA)
     const code = await codeOf(browser, authorizationUrl.pathname + authorizationUrl.search)
     const state = authorizationUrl.searchParams.get('state')!
     client.writeLine(`${CALLBACK}?${new URLSearchParams({ code, state, iss: web.url })}`)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as client from 'openid-client'
 import { forEachEngine } from '../support/engines.ts'
-import { type Client, signedIn } from '../support/page-client.ts'
+import { type Client, signedInClient } from '../support/page-client.ts'
 import { startRunning } from './running.ts'
 
 const ADA = 'ada@example.com'
@@ -25,10 +25,10 @@ forEachEngine(engine => {
     const tokens = await client.pollDeviceAuthorizationGrant(config, withoutWaiting(authorization))
     assert.deepEqual([tokens.claims()?.sub, tokens.claims()?.email, tokens.scope], [user.id, ADA, scope])
     const { sessions, consents } = web.server.services
-    const authenticated = await sessions.authenticate(tokens.access_token)
-    assert.deepEqual([authenticated.user.id, authenticated.session.appId], [user.id, 'tv'])
-    const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token!)
-    assert.notEqual(refreshed.refresh_token, tokens.refresh_token)
+    const authenticatedSession = await sessions.authenticate(tokens.access_token)
+    assert.deepEqual([authenticatedSession.user.id, authenticatedSession.session.appId], [user.id, 'tv'])
+    const refreshedTokens = await client.refreshTokenGrant(config, tokens.refresh_token!)
+    assert.notEqual(refreshedTokens.refresh_token, tokens.refresh_token)
 
     const listedConsents = await consents.list(user.id, { limit: 10, after: null })
     assert.deepEqual(
@@ -36,8 +36,11 @@ forEachEngine(engine => {
       ['tv'],
     )
     await consents.withdraw(user.id, 'tv', { address: '127.0.0.1', network: '127.0.0.1', client: null })
-    await assert.rejects(sessions.authenticate(refreshed.access_token))
-    await assert.rejects(client.refreshTokenGrant(config, refreshed.refresh_token!), /invalid_grant|error/)
+    await assert.rejects(sessions.authenticate(refreshedTokens.access_token))
+    await assert.rejects(
+      client.refreshTokenGrant(config, refreshedTokens.refresh_token!),
+      /invalid_grant|error/,
+    )
   })
 
   test('a consent that was withdrawn before the device polled gives it nothing', async t => {
@@ -55,7 +58,7 @@ forEachEngine(engine => {
 async function openDevice(engine: Parameters<typeof startRunning>[0], t: Parameters<typeof startRunning>[1]) {
   const web = await startRunning(engine, t)
   await web.server.services.apps.register({ id: 'tv', name: 'A television', isPublic: true })
-  const browser = await signedIn(web, ADA)
+  const browser = await signedInClient(web, ADA)
   const user = await web.server.services.users.find(ADA)
   const options = { execute: [client.allowInsecureRequests] }
   const config = await client.discovery(new URL(web.url), 'tv', undefined, client.None(), options)

@@ -35,21 +35,21 @@ forEachEngine(engine => {
   test('a device request for scopes that no device may have is refused', async t => {
     const web = await startRunning(engine, t)
     await web.server.services.apps.register({ id: 'tv', name: 'A television', isPublic: true })
-    const cli = { client_id: 'keyway-cli' }
+    const clientFields = { client_id: 'keyway-cli' }
     const cases: [fields: Record<string, string>, status: number, error: string][] = [
       [{}, 401, 'invalid_client'],
       [{ client_id: 'unknown' }, 401, 'invalid_client'],
-      [{ ...cli, client_secret: 'x' }, 401, 'invalid_client'],
+      [{ ...clientFields, client_secret: 'x' }, 401, 'invalid_client'],
       [{ client_id: 'tv', scope: 'keys:create' }, 400, 'invalid_scope'],
       [{ client_id: 'tv', scope: 'account:write' }, 400, 'invalid_scope'],
       [{ client_id: 'tv', resource: 'https://shop.example.com' }, 400, 'invalid_target'],
-      [{ ...cli, scope: 'agent:connect' }, 400, 'invalid_scope'],
-      [{ ...cli, scope: 'keys:create admin:read' }, 400, 'invalid_scope'],
-      [{ ...cli, scope: 'keys:create agents:everything' }, 400, 'invalid_scope'],
-      [{ ...cli, scope: `keys:create ${'x'.repeat(65)}` }, 400, 'invalid_scope'],
-      [{ ...cli, resource: 'https://shop.example.com' }, 400, 'invalid_target'],
-      [{ ...cli, device_name: 'x'.repeat(101) }, 400, 'invalid_request'],
-      [{ ...cli, device_name: 'a\nb' }, 400, 'invalid_request'],
+      [{ ...clientFields, scope: 'agent:connect' }, 400, 'invalid_scope'],
+      [{ ...clientFields, scope: 'keys:create admin:read' }, 400, 'invalid_scope'],
+      [{ ...clientFields, scope: 'keys:create agents:everything' }, 400, 'invalid_scope'],
+      [{ ...clientFields, scope: `keys:create ${'x'.repeat(65)}` }, 400, 'invalid_scope'],
+      [{ ...clientFields, resource: 'https://shop.example.com' }, 400, 'invalid_target'],
+      [{ ...clientFields, device_name: 'x'.repeat(101) }, 400, 'invalid_request'],
+      [{ ...clientFields, device_name: 'a\nb' }, 400, 'invalid_request'],
     ]
     for (const [fields, status, error] of cases)
       assert.deepEqual(
@@ -58,7 +58,7 @@ forEachEngine(engine => {
         JSON.stringify(fields),
       )
     assert.equal((await fetch(`${web.url}/oauth/device`)).status, 405)
-    assert.deepEqual(await errorOf(post(web, '/oauth/token', { ...cli, grant_type: DEVICE_CODE })), [
+    assert.deepEqual(await errorOf(post(web, '/oauth/token', { ...clientFields, grant_type: DEVICE_CODE })), [
       400,
       'invalid_request',
     ])

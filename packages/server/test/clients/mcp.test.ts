@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { codeOf } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
 import { selfSignedCertificate } from '../support/smtp.ts'
 import type { WebServer } from '../support/web.ts'
@@ -95,7 +95,7 @@ forEachEngine(engine => {
       const authorizationUrl = authProvider.authorizationUrl()
       assert.equal(authorizationUrl.searchParams.get('resource'), resource)
       assert.equal(authorizationUrl.searchParams.get('code_challenge_method'), 'S256')
-      const browser = await signedIn(web, ADA)
+      const browser = await signedInClient(web, ADA)
       await firstConnection.transport.finishAuth(
         await codeOf(browser, authorizationUrl.pathname + authorizationUrl.search),
       )
@@ -130,8 +130,8 @@ async function startServer(web: WebServer, t: TestContext) {
  */
 async function serveDocument(t: TestContext): Promise<string> {
   const { key, certificate: cert } = selfSignedCertificate('localhost')
-  const trustedBefore = getCACertificates('default')
-  setDefaultCACertificates([...trustedBefore, cert])
+  const trustedCertificatesBefore = getCACertificates('default')
+  setDefaultCACertificates([...trustedCertificatesBefore, cert])
   const server = createServer({ key, cert }, (_, response) => {
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify({ ...METADATA, client_id: url }))
@@ -139,7 +139,7 @@ async function serveDocument(t: TestContext): Promise<string> {
   await new Promise<void>(resolve => server.listen(0, 'localhost', resolve))
   const url = `https://localhost:${(server.address() as AddressInfo).port}/client.json`
   t.after(() => {
-    setDefaultCACertificates(trustedBefore)
+    setDefaultCACertificates(trustedCertificatesBefore)
     server.close()
     server.closeAllConnections()
   })

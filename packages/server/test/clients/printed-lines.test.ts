@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { environment, noPython, virtualEnvironment } from '../../../python/test/support/python.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
 import { temporaryFolder } from '../support/serve.ts'
 import { startWeb, type WebServer } from '../support/web.ts'
@@ -16,7 +16,7 @@ const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&'
  * which greets the agent from the page and returns its reply: undefined until an agent is connected.
  */
 async function createKeyOnPage(web: WebServer) {
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   const html = await (await client.post('/keys', { form_token, name: 'robot', access: 'agent' })).text()
   const lines: Record<string, string> = {}

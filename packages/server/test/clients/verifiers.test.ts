@@ -19,7 +19,7 @@ const WITH_TIME_TO_COMPILE = { timeout: 180_000 }
 
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
-interface Expected {
+interface VerificationOptions {
   jwks: string
   alg: string
   issuer: string
@@ -27,7 +27,7 @@ interface Expected {
 }
 
 /** Verifies the token, and returns its claims. */
-type Verifier = (token: string, expected: Expected) => Promise<Record<string, unknown>>
+type Verifier = (token: string, expected: VerificationOptions) => Promise<Record<string, unknown>>
 
 const pythonMissing = packageMissing('python3-jwt', [PYTHON, '-c', 'import jwt, cryptography'])
 const goMissing = packageMissing('golang-github-golang-jwt-jwt-dev', [
@@ -67,17 +67,22 @@ forEachEngine(engine => {
   }
 })
 
-async function verifyWithJose(token: string, { jwks, alg, issuer, audience }: Expected) {
+async function verifyWithJose(token: string, { jwks, alg, issuer, audience }: VerificationOptions) {
   const keys = createRemoteJWKSet(new URL(jwks))
   return (await jwtVerify(token, keys, { algorithms: [alg], issuer, audience })).payload
 }
 
-function verifyWithPython(token: string, expected: Expected) {
-  return verifyIn(PYTHON, [join(VERIFIERS, 'verify.py')], token, expected)
+function verifyWithPython(token: string, expected: VerificationOptions) {
+  return verifyInProcess(PYTHON, [join(VERIFIERS, 'verify.py')], token, expected)
 }
 
 /** Passes the token on standard input, since every user of the machine can read the arguments of programs. */
-async function verifyIn(program: string, words: string[], token: string, expected: Expected) {
+async function verifyInProcess(
+  program: string,
+  words: string[],
+  token: string,
+  expected: VerificationOptions,
+) {
   const { jwks, alg, issuer, audience } = expected
   const execution = run(program, [...words, jwks, alg, issuer, audience])
   execution.child.stdin!.end(token)
@@ -90,9 +95,9 @@ after(async () => {
   if (compiledProgram) rmSync(dirname(await compiledProgram), { recursive: true, force: true })
 })
 
-async function verifyWithGo(token: string, expected: Expected) {
+async function verifyWithGo(token: string, expected: VerificationOptions) {
   compiledProgram ??= compile()
-  return verifyIn(await compiledProgram, [], token, expected)
+  return verifyInProcess(await compiledProgram, [], token, expected)
 }
 
 async function compile(): Promise<string> {

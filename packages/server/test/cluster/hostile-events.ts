@@ -124,7 +124,7 @@ function createForger(
   random: Random,
 ): () => RecordedMessage {
   const nodeId = randomUUID()
-  const relay = (order: object) => ({
+  const relayEvent = (order: object) => ({
     type: 'hub.relay',
     to: '*',
     payload: JSON.stringify({ kind: 'order', from: nodeId, question: 1, order }),
@@ -138,12 +138,12 @@ function createForger(
     () => JSON.stringify({ type: 'user.changed', userId: { toString: 1 } }),
     () => 'null',
     () => JSON.stringify({ type: 'events.gap' }),
-    () => JSON.stringify(relay({ op: 'disconnect', userId, target: keyId })),
-    () => `${randomUUID()}:0:1:${JSON.stringify(relay({ op: 'disconnect', userId, target: keyId }))}`,
+    () => JSON.stringify(relayEvent({ op: 'disconnect', userId, target: keyId })),
+    () => `${randomUUID()}:0:1:${JSON.stringify(relayEvent({ op: 'disconnect', userId, target: keyId }))}`,
     () =>
-      `${randomUUID()}:0:1:${JSON.stringify(relay({ op: 'deliver', userId, to: 'all', frame: '{"type":"message","from":"api","data":"forged"}' }))}`,
+      `${randomUUID()}:0:1:${JSON.stringify(relayEvent({ op: 'deliver', userId, to: 'all', frame: '{"type":"message","from":"api","data":"forged"}' }))}`,
     () =>
-      `${randomUUID()}:0:1:${JSON.stringify(relay({ op: 'deliver', userId, to: 'all', frame: 'no JSON' }))}`,
+      `${randomUUID()}:0:1:${JSON.stringify(relayEvent({ op: 'deliver', userId, to: 'all', frame: 'no JSON' }))}`,
     () => `${randomUUID()}:0:1:${JSON.stringify({ type: 'hub.relay', to: [a.hub.health()], message: 7 })}`,
   ].map(invent => () => Buffer.from(invent()))
 
@@ -162,10 +162,10 @@ function createForger(
 /** Flips one bit. Text stays text, since PostgreSQL accepts no other payload. */
 function withFlippedBit(payload: Buffer, random: Random): Buffer {
   const flipped = Buffer.from(payload)
-  const at = random.below(flipped.length)
+  const offset = random.below(flipped.length)
   const isText = flipped.every(byte => byte >= 0x20 && byte < 0x7f)
-  flipped[at]! ^= 1 << random.below(isText ? 4 : 8)
-  if (isText && flipped[at] === 0x7f) flipped[at] = 0x41
+  flipped[offset]! ^= 1 << random.below(isText ? 4 : 8)
+  if (isText && flipped[offset] === 0x7f) flipped[offset] = 0x41
   return flipped
 }
 

@@ -18,8 +18,8 @@ const LIMITS = [
 
 const SETUPS = [
   { place: 'SQLite', count: 1, settings: async () => ({}) },
-  { place: 'one node with PostgreSQL', count: 1, settings: onPostgres },
-  { place: 'two nodes', count: 2, settings: onPostgres },
+  { place: 'one node with PostgreSQL', count: 1, settings: postgresSettings },
+  { place: 'two nodes', count: 2, settings: postgresSettings },
 ]
 
 describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE }, () => {
@@ -43,7 +43,7 @@ describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE 
         const startedAt = performance.now()
         let sentCount = 0
         let passedCount = 0
-        const pending: Promise<void>[] = []
+        const pendingExchanges: Promise<void>[] = []
         const otherOutcomes: string[] = []
         const send = async (n: number): Promise<void> => {
           const status = await exchange(nodes[n % count]!.origin, createdKey.body.key, agent)
@@ -52,10 +52,10 @@ describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE 
         }
         for (let now = 0; now < SECONDS * 1000; now = performance.now() - startedAt) {
           while (sentCount < (now / 1000) * perSecond)
-            pending.push(send(sentCount++).catch(error => void otherOutcomes.push(String(error))))
+            pendingExchanges.push(send(sentCount++).catch(error => void otherOutcomes.push(String(error))))
           await wait(5)
         }
-        await Promise.all(pending)
+        await Promise.all(pendingExchanges)
         assert.deepEqual(otherOutcomes, [])
         const expected = (limit * SECONDS) / seconds
         t.diagnostic(`${passedCount} of ${expected} passed, of ${sentCount} sent`)
@@ -65,7 +65,7 @@ describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE 
   }
 })
 
-async function onPostgres(t: TestContext): Promise<Record<string, string>> {
+async function postgresSettings(t: TestContext): Promise<Record<string, string>> {
   return { KEYWAY_DATABASE_URL: await freshPostgres(t) }
 }
 

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { authorizePath, CALLBACK, codeOf, newVerifier } from '../support/authorize.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
-import { basic } from '../support/http.ts'
+import { basicAuthorization } from '../support/http.ts'
 import { createPrintedLinks, freshPostgres, type PrintedLinks, startNode } from '../support/nodes.ts'
 import { createClient } from '../support/page-client.ts'
 
@@ -22,8 +22,8 @@ describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
     assert.equal(firstTokens.status, 200)
     const refreshOf = (refresh_token: string) => ({ grant_type: 'refresh_token', refresh_token })
     const successor = await raceAsShop(refreshOf(firstTokens.body.refresh_token))
-    const refreshAgain = await requestToken(origins[0], refreshOf(successor.refresh_token), headers)
-    assert.deepEqual([refreshAgain.status, refreshAgain.body.error], [400, 'invalid_grant'])
+    const repeatedRefresh = await requestToken(origins[0], refreshOf(successor.refresh_token), headers)
+    assert.deepEqual([repeatedRefresh.status, repeatedRefresh.body.error], [400, 'invalid_grant'])
   })
 
   test('a device code that is presented twenty times at once is redeemed once', async t => {
@@ -54,7 +54,7 @@ async function openShop(t: TestContext) {
   const origins = [a.origin, b.origin] as const
   const shop = { id: 'shop', name: 'Shop', redirectUris: [CALLBACK], trusted: true }
   const { secret } = await a.services.apps.register(shop)
-  const headers = basic('shop', secret!)
+  const headers = basicAuthorization('shop', secret!)
   const browser = await signedInBrowser(a.origin, links)
   return {
     origins,

@@ -7,7 +7,7 @@ import { COUNTERS, type UsageCounts } from '../../src/usage/usage.ts'
 import { keyway, outputOf } from '../support/command-line.ts'
 import { postgresConfig } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
-import { basic } from '../support/http.ts'
+import { basicAuthorization } from '../support/http.ts'
 import { type NodeProcess, startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, NODE_SETTINGS, signIn } from '../support/nodes.ts'
 
@@ -119,7 +119,7 @@ export async function crashWhileCounting(
         return { method: 'GET', path: '/v1/me', headers: bearer, status: 403, counts: ['insufficient_scope'] }
       default: {
         const body = JSON.stringify({ token: key })
-        const headers = { ...jsonHeaders, ...basic('hub', secret) }
+        const headers = { ...jsonHeaders, ...basicAuthorization('hub', secret) }
         return {
           method: 'POST',
           path: '/auth/introspect',

@@ -39,8 +39,8 @@ interface CrashOptions {
  */
 export async function deliverThroughCrashes(t: TestContext, options: CrashOptions): Promise<void> {
   const random = createRandom(1)
-  const forbidden = await openForbidden(t)
-  const endpoint = await openFailingEndpoint(t, random, forbidden.url)
+  const forbiddenServer = await openForbidden(t)
+  const endpoint = await openFailingEndpoint(t, random, forbiddenServer.url)
   const databaseUrl = await freshPostgres(t)
   const links = createPrintedLinks()
   const settings = {
@@ -94,7 +94,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
       `${id}: ${distinctSequences.length} of ${answered}`,
     )
   }
-  assert.deepEqual(forbidden.calls(), 0)
+  assert.deepEqual(forbiddenServer.calls(), 0)
   t.diagnostic(
     `${begunActs} acts in ${seconds(changedAt - startedAt)} s with ${kills} kills; all delivered ${seconds(deliveredAt - changedAt)} s later, ` +
       `${endpoint.counts.calls} calls, ${endpoint.counts.accepted} accepted, of which ${repeatedEvents()} more than once`,
@@ -115,7 +115,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   /** Gives an endpoint a forbidden address, as if it had been created while that was allowed. */
   async function moveToForbidden(id: string): Promise<void> {
     const storage = await createStorage(postgresConfig(databaseUrl), createLog('silent'))
-    await storage.store.webhooks.update(id, { url: forbidden.url })
+    await storage.store.webhooks.update(id, { url: forbiddenServer.url })
     await storage.close()
   }
 

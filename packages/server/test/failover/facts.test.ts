@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createFacts, type KeyFact, longestGap, lostFacts, type Observed } from './facts.ts'
+import { createFacts, type KeyFact, longestGap, lostFacts, type Observer } from './facts.ts'
 
 describe('the checker of acknowledged facts', () => {
   test('finds nothing where the service shows every fact', async () => {
@@ -41,9 +41,9 @@ function lostIf(codes: Partial<Record<KeyFact['state'], string | null>>, balance
     facts.keys.set(state, { id: state, key: `svc_${state}`, state })
   facts.charged.set('ada', 300)
   const codesWithoutLoss = { active: null, ending: null, revoked: 'api_key_revoked' }
-  const observed: Observed = {
+  const observer: Observer = {
     exchange: async ({ state }) => ({ ...codesWithoutLoss, ...codes })[state],
     balance: async () => balance,
   }
-  return lostFacts(facts, observed)
+  return lostFacts(facts, observer)
 }

@@ -18,7 +18,7 @@ export interface KeyFact {
 }
 
 /** What the service answers after the failovers. */
-export interface Observed {
+export interface Observer {
   /** The code with which the exchange of a key is refused; null if it is accepted. */
   exchange(key: KeyFact): Promise<string | null>
   /** The balance of an account, in millionths of a dollar. */
@@ -42,16 +42,16 @@ export interface Losses {
 }
 
 /** Returns the acknowledged facts that the service's answers contradict. */
-export async function lostFacts({ keys, charged }: Facts, observed: Observed): Promise<Losses> {
+export async function lostFacts({ keys, charged }: Facts, observer: Observer): Promise<Losses> {
   const losses: Losses = { keys: [], revocations: [], balances: [] }
   for (const key of keys.values()) {
-    const code = await observed.exchange(key)
+    const code = await observer.exchange(key)
     if (key.state === 'revoked' && code === null) losses.revocations.push(key.id)
     // A revoked key that is unknown was created in lost transactions. A key that is `ending` may be revoked by now.
     if (code === 'invalid_api_key' || (key.state === 'active' && code !== null)) losses.keys.push(key.id)
   }
   for (const [userId, amount] of charged)
-    if ((await observed.balance(userId)) !== TRIAL_CREDIT - amount) losses.balances.push(userId)
+    if ((await observer.balance(userId)) !== TRIAL_CREDIT - amount) losses.balances.push(userId)
   return losses
 }
 

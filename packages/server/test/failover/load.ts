@@ -161,7 +161,7 @@ export async function untilAnswered(
 /** The times of successful answers, for reads and for writes. */
 export function successes(operations: readonly Operation[]): { reads: number[]; writes: number[] } {
   const successfulOperations = operations.filter(({ outcome }) => outcome === 'ok')
-  const ends = (names: readonly string[]) =>
+  const endTimes = (names: readonly string[]) =>
     successfulOperations.filter(({ op }) => names.includes(op)).map(({ end }) => end)
-  return { reads: ends(['exchange', 'me']), writes: ends(['create', 'revoke', 'charge']) }
+  return { reads: endTimes(['exchange', 'me']), writes: endTimes(['create', 'revoke', 'charge']) }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { findPostgresBinaries, unprivilegedIdentity } from '../support/postgres.ts'
 
 /** The files that docs/operations.md, "High availability", installs; the cluster of this test runs them. */
-const FILES = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'high-availability')
+const DEPLOY_FOLDER = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'high-availability')
 
 const PROGRAMS = {
   'etcd-server': '/usr/bin/etcd',
@@ -59,7 +59,7 @@ export function createMachine(options: MachineOptions): Machine {
   }
 
   function etcdSettings(): Record<string, string> {
-    const configuration = ofThisMachine(readDeployFile('etcd.env'))
+    const configuration = withOwnAddress(readDeployFile('etcd.env'))
       .replace('ETCD_NAME=db1', `ETCD_NAME=${name}`)
       .replace('/var/lib/etcd/keyway', join(home, 'etcd'))
     const lines = configuration.split('\n').filter(line => line.startsWith('ETCD_'))
@@ -69,7 +69,7 @@ export function createMachine(options: MachineOptions): Machine {
   /** Writes Patroni's configuration with the folders of this run, and without TLS, which needs certificates. */
   function patroniFile(): string {
     const file = join(home, 'patroni.yml')
-    const configuration = ofThisMachine(readDeployFile('patroni.yml'))
+    const configuration = withOwnAddress(readDeployFile('patroni.yml'))
       .replace('name: db1', `name: ${name}`)
       .replace(`connect_address: ${address}:5432`, `connect_address: 127.0.0.1:${replicationPort}`)
       .replace('/var/lib/postgresql/15/keyway', join(home, 'data'))
@@ -85,11 +85,11 @@ export function createMachine(options: MachineOptions): Machine {
   }
 
   /** Replaces the addresses of db1 in its file, except in lines that list all machines. */
-  function ofThisMachine(text: string): string {
+  function withOwnAddress(text: string): string {
     return text
       .split('\n')
       .map(line => (line.includes('10.0.0.2') ? line : line.replaceAll('10.0.0.1', address)))
-      .map(line => onNetwork(line, network))
+      .map(line => withNetwork(line, network))
       .join('\n')
   }
 }
@@ -99,7 +99,7 @@ export function startHaproxy(folder: string, network: string, port: number): Chi
   const file = join(folder, 'haproxy.cfg')
   writeFileSync(
     file,
-    onNetwork(readDeployFile('haproxy.cfg'), network).replace('127.0.0.1:5432', `127.0.0.1:${port}`),
+    withNetwork(readDeployFile('haproxy.cfg'), network).replace('127.0.0.1:5432', `127.0.0.1:${port}`),
   )
   return run(PROGRAMS.haproxy, ['-db', '-f', file], {}, openSync(join(folder, 'haproxy.log'), 'a'))
 }
@@ -110,7 +110,7 @@ export function giveToPostgres(path: string): void {
   if (uid !== undefined) chownSync(path, uid, gid!)
 }
 
-function onNetwork(text: string, network: string): string {
+function withNetwork(text: string, network: string): string {
   return text.replaceAll(/10\.0\.0\.([123])\b/g, `${network}.$1`)
 }
 
@@ -141,5 +141,5 @@ function run(program: string, words: string[], settings: Record<string, string>,
 }
 
 function readDeployFile(file: string): string {
-  return readFileSync(join(FILES, file), 'utf8')
+  return readFileSync(join(DEPLOY_FOLDER, file), 'utf8')
 }

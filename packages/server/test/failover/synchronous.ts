@@ -5,7 +5,7 @@ import { type World, withWorld } from '../faults/world.ts'
 import { keyway } from '../support/command-line.ts'
 import { call, NODE_SETTINGS } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
-import { createFacts, type Facts, longestGap, lostFacts, type Observed, violationsOf } from './facts.ts'
+import { createFacts, type Facts, longestGap, lostFacts, type Observer, violationsOf } from './facts.ts'
 import { exchange, type Load, startLoad, successes, untilAnswered } from './load.ts'
 import { type PatroniCluster, startCluster } from './patroni.ts'
 
@@ -78,7 +78,7 @@ export async function untilServing({ operations }: History, killedAt: number): P
   )
 }
 
-interface Measured {
+interface FailoverMeasurement {
   world: World
   load: Load
   killedAt: number
@@ -86,7 +86,11 @@ interface Measured {
   revoked: ReturnType<RevocationProbe['sinceLast']>
 }
 
-function report(n: number, killed: string, { world, load, killedAt, connectedAt, revoked }: Measured): void {
+function report(
+  n: number,
+  killed: string,
+  { world, load, killedAt, connectedAt, revoked }: FailoverMeasurement,
+): void {
   const { reads, writes } = successes(world.history.operations)
   const seconds = (ms: number) => (ms / 1000).toFixed(1)
   const gap = (ends: number[]) => seconds(longestGap(ends, killedAt, connectedAt))
@@ -106,7 +110,7 @@ async function check(facts: Facts, { people }: Load): Promise<string[]> {
 }
 
 /** Observes through requests to the service, which are repeated until they are answered. */
-export function createObserver(people: Load['people']): Observed {
+export function createObserver(people: Load['people']): Observer {
   return {
     async exchange(key) {
       const answer = await untilAnswered(() => exchange(people[0]!, key))

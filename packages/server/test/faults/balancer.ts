@@ -28,23 +28,23 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
   const upgradedSockets = new Set<Socket>()
 
   const server = createServer((incoming, outgoing) => {
-    const node = next()
+    const node = pickNode()
     const { hostname, port } = node
     const { method, url: path, headers } = incoming
-    const forwarded = request({ hostname, port, agent, method, path, headers }, answer => {
+    const forwardedRequest = request({ hostname, port, agent, method, path, headers }, answer => {
       outgoing.writeHead(answer.statusCode!, answer.headers)
       answer.pipe(outgoing)
       answer.on('error', () => outgoing.destroy())
     })
-    forwarded.on('error', () => {
+    forwardedRequest.on('error', () => {
       exclude(node)
       if (outgoing.headersSent) outgoing.destroy()
       else outgoing.writeHead(502).end()
     })
-    incoming.pipe(forwarded)
+    incoming.pipe(forwardedRequest)
   })
   server.on('upgrade', (incoming, socket, head) => {
-    const node = next()
+    const node = pickNode()
     const upstream = connect(Number(node.port), node.hostname, () => {
       const headers: string[] = []
       for (let n = 0; n < incoming.rawHeaders.length; n += 2)
@@ -75,7 +75,7 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     },
   }
 
-  function next(): Node {
+  function pickNode(): Node {
     const availableNodes = nodes.filter(node => node.excludedUntil <= performance.now())
     const choice = availableNodes.length > 0 ? availableNodes : nodes
     return choice[nextTurn++ % choice.length]!

@@ -6,13 +6,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { call } from '../support/nodes.ts'
 import { type ScenarioResult, withWorld } from './world.ts'
 
-const SIZE = '32m'
+const DISK_SIZE = '32m'
 
 /** Mounts a disk of 32 MB; null if the machine does not allow it. */
 export function mountSmallDisk(): { path: string; unmount(): void } | null {
   const path = mkdtempSync(join(tmpdir(), 'keyway-disk-'))
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'tmpfs', path])
-  if (mounted.status !== 0) {
+  const mountResult = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_SIZE}`, 'tmpfs', path])
+  if (mountResult.status !== 0) {
     rmSync(path, { recursive: true, force: true })
     return null
   }

@@ -37,7 +37,7 @@ export function createHistory(): History {
 }
 
 /** One sentence for each violated invariant that the clients' history shows. */
-export function check({ operations, violations }: History): string[] {
+export function violatedInvariants({ operations, violations }: History): string[] {
   return [
     ...violations,
     ...groupByObject(operations, 'verify').flatMap(([link, all]) => checkSingleUse(link, all)),

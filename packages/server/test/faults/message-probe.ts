@@ -83,10 +83,11 @@ function violationsOf(
   agents: readonly HubSocket[],
   isSlow: boolean,
 ): string[] {
-  const arrived = agents.flatMap(({ frames }) => frames.filter(({ data }) => data === text)).length
+  const arrivedCount = agents.flatMap(({ frames }) => frames.filter(({ data }) => data === text)).length
   const violations: string[] = []
-  if (arrived !== expected) violations.push(`a message reached ${arrived} agents instead of ${expected}`)
-  if (delivered > arrived || (delivered < arrived && !isSlow))
-    violations.push(`delivered was ${delivered}, and ${arrived} messages arrived`)
+  if (arrivedCount !== expected)
+    violations.push(`a message reached ${arrivedCount} agents instead of ${expected}`)
+  if (delivered > arrivedCount || (delivered < arrivedCount && !isSlow))
+    violations.push(`delivered was ${delivered}, and ${arrivedCount} messages arrived`)
   return violations
 }

@@ -200,7 +200,7 @@ function createFailingStorage(storage: DatabaseStorage) {
         })
       },
     })
-  const faulty: DatabaseStorage = {
+  const faultyStorage: DatabaseStorage = {
     ...storage,
     store: withCountedCalls(storage.store),
     transaction: (work, readBack) =>
@@ -210,7 +210,7 @@ function createFailingStorage(storage: DatabaseStorage) {
       ),
   }
   return {
-    storage: faulty,
+    storage: faultyStorage,
     failAt(n: number) {
       callsUntilFault = n
       wasInjected = false

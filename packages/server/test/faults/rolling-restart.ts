@@ -37,7 +37,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
 
   let isOver = false
   const failedRequests: string[] = []
-  const unreachable: string[] = []
+  const undeliveredAnswers: string[] = []
   const acceptedMessages: number[] = []
   const durationsMs: number[] = []
   let retryCount = 0
@@ -47,16 +47,16 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
       : call(origin, 'GET', '/v1/me', { token: person.access_token }, 5_000)
   const sendWithRetry = async (n: number) => {
     const startedAt = performance.now()
-    const isGood = (answer: CallResult | null) => answer !== null && answer.status === 200
+    const isSuccess = (answer: CallResult | null) => answer !== null && answer.status === 200
     let answer = await sendRequest(n).catch(() => null)
-    if (!isGood(answer)) {
+    if (!isSuccess(answer)) {
       retryCount++
       answer = await sendRequest(n).catch(() => null)
     }
-    if (!isGood(answer)) failedRequests.push(`a request failed twice (${answer?.status ?? 'no answer'})`)
+    if (!isSuccess(answer)) failedRequests.push(`a request failed twice (${answer?.status ?? 'no answer'})`)
     durationsMs.push(performance.now() - startedAt)
   }
-  const load = (async () => {
+  const requestLoop = (async () => {
     const requests: Promise<void>[] = []
     const startedAt = performance.now()
     for (let n = 0; !isOver; n++) {
@@ -65,7 +65,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
     }
     await Promise.all(requests)
   })()
-  const messaging = (async () => {
+  const messageLoop = (async () => {
     let sentCount = 0
     while (!isOver) {
       const sendMessage = () =>
@@ -77,7 +77,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
       if (!answer || answer.status >= 500) answer = await sendMessage()
       if (answer?.status === 200 && answer.body.delivered + answer.body.held > 0)
         acceptedMessages.push(sentCount)
-      else unreachable.push(JSON.stringify(answer?.body))
+      else undeliveredAnswers.push(JSON.stringify(answer?.body))
       await wait(MESSAGE_INTERVAL_MS)
     }
   })()
@@ -93,19 +93,19 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   }
   await wait(1500)
   isOver = true
-  await Promise.all([load, messaging])
-  const arrived = () => received.filter(n => acceptedMessages.includes(n as number))
-  for (let waited = 0; waited < 5000 && arrived().length < acceptedMessages.length; waited += 100)
+  await Promise.all([requestLoop, messageLoop])
+  const arrivedMessages = () => received.filter(n => acceptedMessages.includes(n as number))
+  for (let waited = 0; waited < 5000 && arrivedMessages().length < acceptedMessages.length; waited += 100)
     await wait(100)
   agent.close()
-  if (arrived().join() !== acceptedMessages.join())
+  if (arrivedMessages().join() !== acceptedMessages.join())
     world.history.violations.push(
-      `of ${acceptedMessages.length} messages to the agent, these arrived: ${arrived()}`,
+      `of ${acceptedMessages.length} messages to the agent, these arrived: ${arrivedMessages()}`,
     )
   world.history.violations.push(...new Set(failedRequests))
-  if (unreachable.length > 0)
+  if (undeliveredAnswers.length > 0)
     world.history.violations.push(
-      `${unreachable.length} messages found the agent unreachable: ${unreachable[0]}`,
+      `${undeliveredAnswers.length} messages found the agent unreachable: ${undeliveredAnswers[0]}`,
     )
   world.notes.push(
     `${durationsMs.length} requests, ${retryCount} retried, p50 ${quantile(durationsMs, 0.5).toFixed(1)} ms, p99 ${quantile(durationsMs, 0.99).toFixed(1)} ms`,

@@ -42,12 +42,12 @@ async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: nu
   // There are two users because messages to `all` reach every connection of a user, and must not reach the revocation
   // probe's.
   const person = await signInAt(world, 'messages@example.com')
-  const revocations = watchRevocations(world, await signInAt(world, 'revocations@example.com'))
+  const revocationProbe = watchRevocations(world, await signInAt(world, 'revocations@example.com'))
   const servePhase = async (phase: string, isMixed: boolean) => {
     await sendMessages(world, person, phase, isMixed)
     await wait(phaseMs)
     await expectAlive(world, phase)
-    noteRevocations(world, phase, revocations)
+    noteRevocations(world, phase, revocationProbe)
   }
   try {
     await servePhase('before the upgrade', false)
@@ -56,7 +56,7 @@ async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: nu
     await upgradeNode(world, 1, upgraded)
     await servePhase('after the upgrade', false)
   } finally {
-    await revocations.stop()
+    await revocationProbe.stop()
   }
 }
 

@@ -19,7 +19,7 @@ const scale = Number(values.scale ?? 1)
 process.exit(await runAll(scenarios.filter(({ name }) => name.includes(values.only ?? ''))))
 
 async function runAll(chosen: readonly Scenario[]): Promise<number> {
-  console.log(`seed ${seed}, commit ${commit()}: npm run test:faults -- --seed ${seed}\n`)
+  console.log(`seed ${seed}, commit ${currentCommit()}: npm run test:faults -- --seed ${seed}\n`)
   const rows: { scenario: Scenario; result: ScenarioResult | null; seconds: number }[] = []
   for (const scenario of chosen) {
     const missingNeed = missingFor(scenario)
@@ -54,7 +54,7 @@ function tableOf(rows: { scenario: Scenario; result: ScenarioResult | null; seco
     .join('\n')
 }
 
-function commit(): string {
+function currentCommit(): string {
   try {
     return execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
       encoding: 'utf8',

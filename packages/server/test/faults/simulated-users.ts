@@ -233,8 +233,8 @@ async function expectKeyWorks(
 
 async function logOut(user: SimulatedUser, session: Session): Promise<void> {
   const body = { refresh_token: session.refreshToken }
-  const loggedOut = await operate(user, 'logout', session.id, 'POST', '/auth/logout', { body })
-  if (loggedOut?.status !== 204) return
+  const logoutAnswer = await operate(user, 'logout', session.id, 'POST', '/auth/logout', { body })
+  if (logoutAnswer?.status !== 204) return
   await operate(user, 'refresh', session.id, 'POST', '/auth/refresh', { body })
 }
 

@@ -10,7 +10,7 @@ import { type FaultProxy, startProxy } from '../support/proxy.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 import { startSmtpServer, type TestSmtpServer } from '../support/smtp.ts'
 import { checkAccounts } from './accounts.ts'
-import { check, createHistory, type History } from './history.ts'
+import { createHistory, type History, violatedInvariants } from './history.ts'
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
 import { createRandom, type Random } from './random.ts'
 import { createSimulatedUsers, runWithoutFault, type Target } from './simulated-users.ts'
@@ -184,7 +184,7 @@ async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps
     } finally {
       await storage.close()
     }
-    violations.push(...check(history), ...leaks(world.output(), history.secrets))
+    violations.push(...violatedInvariants(history), ...findLeaks(world.output(), history.secrets))
     return {
       faults: world.faults,
       operations: history.operations.length,
@@ -229,7 +229,7 @@ async function untilMailIsSent(storage: OpenedStorage, violations: string[]): Pr
  */
 async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history: History): Promise<string[]> {
   const violations: string[] = []
-  const ids = (email: string) =>
+  const messageIdsTo = (email: string) =>
     new Set(
       smtp.mails
         .filter(mail => mail.recipients.includes(email) && TOKEN.test(mail.text))
@@ -243,7 +243,7 @@ async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history:
     sends.set(on, counts)
   }
   for (const [email, { ok, unknown }] of sends) {
-    const mails = ids(email).size
+    const mails = messageIdsTo(email).size
     if (mails < ok) violations.push(`I-9: ${email} was promised ${ok} mails and got ${mails}`)
     if (mails > ok + unknown)
       violations.push(`I-9: ${email} asked ${ok + unknown} times and got ${mails} mails`)
@@ -259,6 +259,6 @@ async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history:
 }
 
 /** I-13: the service's output contains no credential. */
-function leaks(output: string, secrets: ReadonlySet<string>): string[] {
+function findLeaks(output: string, secrets: ReadonlySet<string>): string[] {
   return [...secrets].some(secret => output.includes(secret)) ? ['I-13: a secret was printed'] : []
 }

@@ -70,12 +70,12 @@ probe(
   BOTH_ENGINES,
   async (engine, t) => {
     const server = await start(engine, t)
-    const wasChecked = []
+    const checkedFlags = []
     for (let n = 0; n < 40; n++) {
       const mailedCode = await sendCode(server, `guest${n}@example.com`, `10.${n}.0.1`)
-      wasChecked.push((await typeCode(server, mailedCode, WRONG_CODE, `10.${n}.0.1`)) !== 429)
+      checkedFlags.push((await typeCode(server, mailedCode, WRONG_CODE, `10.${n}.0.1`)) !== 429)
     }
-    const count = wasChecked.filter(Boolean).length
+    const count = checkedFlags.filter(Boolean).length
     expectTrue(count <= 22, `at most 22 of 40 wrong codes are checked, and ${count} are`)
   },
 )
@@ -102,8 +102,8 @@ probe(
   async (engine, t) => {
     const server = await start(engine, t)
     await output(server.settings, 'apps', 'add', 'shop', '--name', 'Shop')
-    const newSecret = async () => (await output(server.settings, 'apps', 'secret', 'shop')).trim()
-    const headers = { ...basic(await newSecret()), Accept: 'text/event-stream' }
+    const createSecret = async () => (await output(server.settings, 'apps', 'secret', 'shop')).trim()
+    const headers = { ...basic(await createSecret()), Accept: 'text/event-stream' }
     const abort = new AbortController()
     t.after(() => abort.abort())
     const answer = await fetch(`http://127.0.0.1:${server.port}/v1/revocations`, {
@@ -114,7 +114,7 @@ probe(
       for await (const _ of answer.body!) void _
       return 'ended'
     })()
-    for (let n = 0; n < 2; n++) await newSecret()
+    for (let n = 0; n < 2; n++) await createSecret()
     expectEqual(
       'ended',
       await Promise.race([streamEnd, wait(15_000, 'open', { ref: false })]),

@@ -19,7 +19,7 @@ import {
   type Target,
 } from './checkout.ts'
 
-const POSTGRES = ['postgres'] as const
+const POSTGRES_ONLY = ['postgres'] as const
 const CARRIERS = ['PostgreSQL', 'Redis'] as const
 const TEXT = 'a secret between two agents'
 
@@ -33,7 +33,7 @@ interface Stranger {
 }
 
 for (const carrier of CARRIERS) {
-  probe('3', `a listener on ${carrier} finds no message text`, POSTGRES, async (_, t) => {
+  probe('3', `a listener on ${carrier} finds no message text`, POSTGRES_ONLY, async (_, t) => {
     const { firstNode, agent, stranger } = await openTwoNodes(t, carrier)
     const data = TEXT
     const path = `/v1/agents/${agent.connectionId}/messages`
@@ -47,7 +47,7 @@ for (const carrier of CARRIERS) {
     )
   })
 
-  probe('3', `forged relay frames on ${carrier} reach no agent`, POSTGRES, async (_, t) => {
+  probe('3', `forged relay frames on ${carrier} reach no agent`, POSTGRES_ONLY, async (_, t) => {
     const { agent, stranger } = await openTwoNodes(t, carrier)
     const order = {
       op: 'deliver',
@@ -71,7 +71,7 @@ for (const carrier of CARRIERS) {
   })
 }
 
-probe('3', 'malformed notifications end no node', POSTGRES, async (_, t) => {
+probe('3', 'malformed notifications end no node', POSTGRES_ONLY, async (_, t) => {
   const { firstNode, secondNode, stranger } = await openTwoNodes(t, 'PostgreSQL')
   for (const payload of ['{', 'null', '1', '"x"', '{"type":"hub.relay"}', '{"type":"hub.relay","payload":1}'])
     await stranger.publish(payload)
@@ -79,7 +79,7 @@ probe('3', 'malformed notifications end no node', POSTGRES, async (_, t) => {
   expectEqual('alive', await Promise.race([anyExit, wait(2000, 'alive', { ref: false })]), 'the nodes')
 })
 
-probe('13', 'a node receives events over Redis as soon as it is ready', POSTGRES, async (_, t) => {
+probe('13', 'a node receives events over Redis as soon as it is ready', POSTGRES_ONLY, async (_, t) => {
   const { secondNode } = await openTwoNodes(t, 'Redis')
   const isListening = async () => {
     const { checks } = (await secondNode.call('GET', '/readyz')).body
@@ -89,24 +89,29 @@ probe('13', 'a node receives events over Redis as soon as it is ready', POSTGRES
   expectTrue(await isListening(), 'it receives no events for ten seconds')
 })
 
-probe('16', 'five accounts that flood beside a dead node delay no other message', POSTGRES, async (_, t) => {
-  const { firstNode, agent } = await openTwoNodes(t, 'PostgreSQL')
-  const suspendedNode = await startNode(firstNode.settings, t)
-  const floodingAgents: Agent[] = []
-  for (let n = 0; n < 5; n++) {
-    const token = await firstNode.signIn(`eve${n}@example.com`)
-    const { key } = await firstNode.createKey(token)
-    for (let each = 0; each < 6; each++) floodingAgents.push(await connectAgent(firstNode, token, key))
-  }
-  process.kill(suspendedNode.pid, 'SIGSTOP')
-  const frame = JSON.stringify({ type: 'send', id: 'f', to: uuid7(), data: 1 })
-  for (let n = 0; n < 190; n++) for (const { socket } of floodingAgents) socket.send(frame)
-  await wait(200)
-  const path = `/v1/agents/${agent.connectionId}/messages`
-  const { body } = await firstNode.call('POST', path, { token: agent.accessToken, body: { data: 1 } })
-  process.kill(suspendedNode.pid, 'SIGCONT')
-  expectEqual(1, body.delivered, 'deliveries of the message')
-})
+probe(
+  '16',
+  'five accounts that flood beside a dead node delay no other message',
+  POSTGRES_ONLY,
+  async (_, t) => {
+    const { firstNode, agent } = await openTwoNodes(t, 'PostgreSQL')
+    const suspendedNode = await startNode(firstNode.settings, t)
+    const floodingAgents: Agent[] = []
+    for (let n = 0; n < 5; n++) {
+      const token = await firstNode.signIn(`eve${n}@example.com`)
+      const { key } = await firstNode.createKey(token)
+      for (let each = 0; each < 6; each++) floodingAgents.push(await connectAgent(firstNode, token, key))
+    }
+    process.kill(suspendedNode.pid, 'SIGSTOP')
+    const frame = JSON.stringify({ type: 'send', id: 'f', to: uuid7(), data: 1 })
+    for (let n = 0; n < 190; n++) for (const { socket } of floodingAgents) socket.send(frame)
+    await wait(200)
+    const path = `/v1/agents/${agent.connectionId}/messages`
+    const { body } = await firstNode.call('POST', path, { token: agent.accessToken, body: { data: 1 } })
+    process.kill(suspendedNode.pid, 'SIGCONT')
+    expectEqual(1, body.delivered, 'deliveries of the message')
+  },
+)
 
 /** Two nodes, an agent on the second, and an attacker on the carrier. */
 async function openTwoNodes(t: CleanUps, carrier: (typeof CARRIERS)[number]) {

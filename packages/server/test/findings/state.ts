@@ -21,9 +21,9 @@ import {
 } from './checkout.ts'
 
 const HOUR = 3_600_000
-const SQLITE = ['sqlite'] as const
+const SQLITE_ONLY = ['sqlite'] as const
 
-probe('6', 'time goes on after the system clock was stepped back', SQLITE, async () => {
+probe('6', 'time goes on after the system clock was stepped back', SQLITE_ONLY, async () => {
   const { createClock } = await moduleOf('clock.ts')
   const clock = createClock('system')
   await clock.synchronize(async () => Date.now())
@@ -53,17 +53,22 @@ probe('7', 'a forged line of a journal is refused', BOTH_ENGINES, async (engine,
   expectEqual(1, status, `the exit status of a restore (${out.split('\n')[0]})`)
 })
 
-probe('10', 'files in an existing data directory are not readable for others', SQLITE, async (engine, t) => {
-  const settings = await freshSettings(engine, t)
-  const folder = settings.KEYWAY_DATA_DIR!
-  chmodSync(folder, 0o755)
-  await startWith(settings, t)
-  const readableFiles = readdirSync(folder).filter(name => {
-    const file = statSync(join(folder, name))
-    return file.isFile() && (file.mode & 0o077) !== 0
-  })
-  expectEqual([], readableFiles, 'readable files')
-})
+probe(
+  '10',
+  'files in an existing data directory are not readable for others',
+  SQLITE_ONLY,
+  async (engine, t) => {
+    const settings = await freshSettings(engine, t)
+    const folder = settings.KEYWAY_DATA_DIR!
+    chmodSync(folder, 0o755)
+    await startWith(settings, t)
+    const readableFiles = readdirSync(folder).filter(name => {
+      const file = statSync(join(folder, name))
+      return file.isFile() && (file.mode & 0o077) !== 0
+    })
+    expectEqual([], readableFiles, 'readable files')
+  },
+)
 
 probe(
   '12',
@@ -73,10 +78,10 @@ probe(
     const settings = await freshSettings(engine, t)
     const server = await startWith(settings, t)
     await output(settings, 'apps', 'add', 'shop', '--name', 'Shop')
-    const newSecret = async () => (await output(settings, 'apps', 'secret', 'shop')).trim()
-    const replacedSecret = await newSecret()
+    const createSecret = async () => (await output(settings, 'apps', 'secret', 'shop')).trim()
+    const replacedSecret = await createSecret()
     const file = await backupOf(settings)
-    for (let n = 0; n < 2; n++) await newSecret()
+    for (let n = 0; n < 2; n++) await createSecret()
     await server.end('SIGTERM')
     const restoredSettings = await restore(engine, t, settings, file)
     const restoredServer = await startWith(restoredSettings, t)
@@ -103,18 +108,23 @@ probe('12', 'a restore with the journal undoes no demotion', BOTH_ENGINES, async
   expectEqual('user', ann.role, 'the role of a demoted person')
 })
 
-probe('14', 'a start behind the last heartbeat of a killed process serves', SQLITE, async (engine, t) => {
-  const settings = await freshSettings(engine, t)
-  await (await startWith(settings, t)).end('SIGKILL')
-  const database = new DatabaseSync(join(settings.KEYWAY_DATA_DIR!, 'keyway.db'))
-  database.exec(`update nodes set seen_at = seen_at + ${HOUR}`)
-  database.close()
-  const outcome = await startWith(settings, t).then(
-    () => 'serves',
-    (error: Error) => error.message.split('\n')[0],
-  )
-  expectEqual('serves', outcome, 'the second start')
-})
+probe(
+  '14',
+  'a start behind the last heartbeat of a killed process serves',
+  SQLITE_ONLY,
+  async (engine, t) => {
+    const settings = await freshSettings(engine, t)
+    await (await startWith(settings, t)).end('SIGKILL')
+    const database = new DatabaseSync(join(settings.KEYWAY_DATA_DIR!, 'keyway.db'))
+    database.exec(`update nodes set seen_at = seen_at + ${HOUR}`)
+    database.close()
+    const outcome = await startWith(settings, t).then(
+      () => 'serves',
+      (error: Error) => error.message.split('\n')[0],
+    )
+    expectEqual('serves', outcome, 'the second start')
+  },
+)
 
 probe('15', '"mail test" sees that a running server sent the mail', ['postgres'], async (engine, t) => {
   const smtp = await startSmtpServer(t as TestContext)

@@ -54,17 +54,17 @@ forEachEngine(engine => {
       ['old', 'new'],
       ['new', 'old'],
     ] as const) {
-      const from = `${first}@example.com`
-      const to = `${first}@example.org`
-      const ada = await services.signIn(from)
-      const tokens = await requestChange(services, ada, to)
+      const oldAddress = `${first}@example.com`
+      const newAddress = `${first}@example.org`
+      const ada = await services.signIn(oldAddress)
+      const tokens = await requestChange(services, ada, newAddress)
       const afterFirst = await emailChanges.confirm(ada.user.id, tokens[first], caller())
       assert.deepEqual(afterFirst, { is: 'awaits', side: second })
-      assert.equal((await services.users.get(ada.user.id))?.email, from)
+      assert.equal((await services.users.get(ada.user.id))?.email, oldAddress)
       const afterBoth = await emailChanges.confirm(ada.user.id, tokens[second], caller())
       assert.equal(afterBoth.is, 'changed')
-      assert.equal((await services.users.get(ada.user.id))?.email, to)
-      const signedInAgain = await services.signIn(to)
+      assert.equal((await services.users.get(ada.user.id))?.email, newAddress)
+      const signedInAgain = await services.signIn(newAddress)
       assert.equal(signedInAgain.user.id, ada.user.id)
       assert.ok((await typesOf(services, ada.user.id)).includes('email_changed'))
     }
@@ -392,10 +392,10 @@ forEachEngine(engine => {
       on: { node: await services.opened.reopen(), of: services.opened },
     })
     for (let round = 0; round < 6; round++) {
-      const from = `ada${round}@example.com`
-      const to = `ada${round}@example.org`
-      const ada = await services.signIn(from)
-      const tokens = await requestChange(services, ada, to)
+      const oldAddress = `ada${round}@example.com`
+      const newAddress = `ada${round}@example.org`
+      const ada = await services.signIn(oldAddress)
+      const tokens = await requestChange(services, ada, newAddress)
       await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
       const act = round % 2 ? services.users.suspend : services.users.delete
       const { refused } = await race<unknown>(2, index =>
@@ -413,12 +413,12 @@ forEachEngine(engine => {
       if (round % 2) continue
       // A transaction that only locks a counter leaves an empty row, which housekeeping removes.
       await services.store.magicLinks.prune(0, 0, 500)
-      assert.deepEqual(await tablesWith(services, from), [])
+      assert.deepEqual(await tablesWith(services, oldAddress), [])
       // The counters of an address that the account never had remain, like those of any sign-in mail that was
       // requested.
       const counters = ['send_buckets', 'sends']
       assert.deepEqual(
-        (await tablesWith(services, to)).filter(table => !counters.includes(table)),
+        (await tablesWith(services, newAddress)).filter(table => !counters.includes(table)),
         [],
       )
     }

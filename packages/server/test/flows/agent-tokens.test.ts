@@ -205,10 +205,10 @@ forEachEngine(engine => {
 
   test('a key is exchanged until its last millisecond, for a token that expires in the same second', async t => {
     const services = await openServices(engine, t)
-    const start = services.clock.now()
-    const expiresAt = start + 10_500
+    const startTime = services.clock.now()
+    const expiresAt = startTime + 10_500
     const { key } = await withKey(services, { expiresAt })
-    for (let now = start; now < expiresAt; now += 100) {
+    for (let now = startTime; now < expiresAt; now += 100) {
       services.clock.set(now)
       const { token, expiresIn } = await services.agentTokens.exchange(key, undefined, caller())
       const { exp, iat } = decodeJwt(token) as { exp: number; iat: number }

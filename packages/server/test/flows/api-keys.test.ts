@@ -304,7 +304,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { makeKey } = await withOwner(services)
     const { key } = await makeKey()
-    const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a')
+    const alteredKey = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a')
     const similarTexts = [
       `${key}\n`,
       ` ${key}`,
@@ -312,7 +312,7 @@ forEachEngine(engine => {
       `${key}\0x`,
       key.toUpperCase().replace('SVC_', 'svc_').concat('x'),
       key.replace('svc_', 'SVC_'),
-      flipped,
+      alteredKey,
       key.slice(0, 12),
       key.slice(0, 12) + 'A'.repeat(24),
       key.replace('s', 'ｓ'),

@@ -83,10 +83,10 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     await services.apps.register({ id: 'shop', name: 'Shop', scopes: ['keys:read'] })
     const { tokens } = await openApp(services, { scopes: ['keys:read', 'keys:write'], audience: null })
-    const scopes = async () => (await services.sessions.authenticate(tokens.accessToken)).scopes
-    assert.deepEqual(await scopes(), ['keys:read'])
+    const currentScopes = async () => (await services.sessions.authenticate(tokens.accessToken)).scopes
+    assert.deepEqual(await currentScopes(), ['keys:read'])
     await services.apps.change('shop', { scopes: ['account:write'] })
-    assert.deepEqual(await scopes(), [])
+    assert.deepEqual(await currentScopes(), [])
   })
 
   test('the tokens of an app end with its session, its person and the app itself', async t => {

@@ -252,22 +252,22 @@ forEachEngine(engine => {
         await refusedWith(otherNode.sessions.refreshForApp(refreshToken, 'shop', null, caller())),
       ]
     }
-    const allRefused = ['invalid_token', 'invalid_token', 'invalid_refresh_token']
+    const allRefusalCodes = ['invalid_token', 'invalid_token', 'invalid_refresh_token']
     const refusalsOfFirst = await issueTokens()
     assert.deepEqual(await refusalsOfFirst(), ['none', 'none', 'none'])
     await consents.withdraw(user.id, 'shop', caller())
-    assert.deepEqual(await refusalsOfFirst(), allRefused)
+    assert.deepEqual(await refusalsOfFirst(), allRefusalCodes)
     assert.equal(await refusedWith(consents.withdraw(user.id, 'shop', caller())), 'not_found')
 
     const refusalsOfSecond = await issueTokens()
     const { rows } = await services.sessions.list(user.id, { limit: 10, after: null })
     const appSessionRow = rows.find(session => session.kind === 'app')!
     await services.sessions.end(user.id, appSessionRow.id, caller())
-    assert.deepEqual(await refusalsOfSecond(), allRefused)
+    assert.deepEqual(await refusalsOfSecond(), allRefusalCodes)
 
     const refusalsOfThird = await issueTokens()
     await services.users.suspend(user.id)
-    assert.deepEqual(await refusalsOfThird(), allRefused)
+    assert.deepEqual(await refusalsOfThird(), allRefusalCodes)
   })
 
   test('a pushed request gets one code', async t => {

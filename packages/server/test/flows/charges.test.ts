@@ -101,9 +101,11 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId, charges, wantedCharge, balance } = await withUser(services)
     await createApps(services).register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
-    let number = 0
+    let chargeNumber = 0
     const refusal = (app: string, change = {}) =>
-      refusedWith(charges.charge({ id: app }, { ...wantedCharge, ...change }, `key-${number++}-0123456789`))
+      refusedWith(
+        charges.charge({ id: app }, { ...wantedCharge, ...change }, `key-${chargeNumber++}-0123456789`),
+      )
     assert.equal(await refusal('shop'), 'charge_not_authorized')
     assert.equal(await refusal('service-sdk'), 'charge_not_authorized')
     assert.equal(await refusal('hub', { userId: newId(1) }), 'charge_not_authorized')

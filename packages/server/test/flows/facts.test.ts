@@ -209,9 +209,9 @@ forEachEngine(engine => {
     const keyId = newId(NOW)
     const event = (type: string, about: string | null) =>
       `event: ${type} of ${user.id} at 1 by null null about ${about}`
-    const ofUser = { type: 'user', id: user.id, user_id: user.id } as const
+    const userRecord = { type: 'user', id: user.id, user_id: user.id } as const
     const keyRecord = { type: 'api_key', id: keyId, user_id: user.id } as const
-    assert.deepEqual(await append('user.role_changed', ofUser), [
+    assert.deepEqual(await append('user.role_changed', userRecord), [
       `audit: user.role_changed of ${user.id}`,
       event('role_changed', null),
     ])
@@ -220,7 +220,7 @@ forEachEngine(engine => {
       event('api_key_limits_changed', keyId),
     ])
     // The operation that suspends records the event itself; nobody is concerned by a key without an owner.
-    assert.deepEqual(await append('user.suspended', ofUser), [`audit: user.suspended of ${user.id}`])
+    assert.deepEqual(await append('user.suspended', userRecord), [`audit: user.suspended of ${user.id}`])
     assert.deepEqual(await append('api_key.limits_changed', { ...keyRecord, user_id: null }), [
       `audit: api_key.limits_changed of ${keyId}`,
     ])
@@ -241,22 +241,22 @@ forEachEngine(engine => {
     const received: string[] = []
     storage.events.subscribe(({ type }) => received.push(type))
     const grant = { scopes: ['openid'], audience: null }
-    const ofShop = aSession(userId, { appId: 'shop', kind: 'app', grant })
+    const shopSession = aSession(userId, { appId: 'shop', kind: 'app', grant })
     const key = aKey(userId)
-    const ofConsole = aSession(userId)
-    for (const session of [ofShop, ofConsole]) await sessions.insert(session)
+    const consoleSession = aSession(userId)
+    for (const session of [shopSession, consoleSession]) await sessions.insert(session)
     await apiKeys.insert(key)
     await storage.transaction(async tx => {
       await tx.apiKeys.revoke(key.id, NOW + 1, BY_CALLER)
-      await tx.sessions.end(ofConsole.id, 'logout', NOW + 1, BY_CALLER)
+      await tx.sessions.end(consoleSession.id, 'logout', NOW + 1, BY_CALLER)
     })
     assert.equal(await logoutNotices.isAnyDue(NOW + DAY), false)
-    await storage.transaction(tx => tx.sessions.end(ofShop.id, 'logout', NOW + 1, BY_CALLER))
+    await storage.transaction(tx => tx.sessions.end(shopSession.id, 'logout', NOW + 1, BY_CALLER))
     assert.equal(await logoutNotices.isAnyDue(NOW), false)
     const notices = await logoutNotices.lease(NOW + 1, NOW + DAY, 10)
     assert.deepEqual(
       notices.map(({ sessionId }) => sessionId),
-      [ofShop.id],
+      [shopSession.id],
     )
     await until('all events', () => received.length >= 4)
     assert.deepEqual(received, ['api_key.changed', 'session.ended', 'logout_notice.queued', 'session.ended'])
@@ -315,10 +315,10 @@ forEachEngine(engine => {
       await factsOf(replace(endingAfterFeed.id, NOW + 1 + FEED_WINDOW)),
       restrictionFacts(endingAfterFeed.id, 1),
     )
-    const expiringBefore = await insert({ expiresAt: NOW + SECOND })
+    const keyExpiringBefore = await insert({ expiresAt: NOW + SECOND })
     assert.deepEqual(
-      await factsOf(replace(expiringBefore.id, NOW + MINUTE)),
-      restrictionFacts(expiringBefore.id, 1),
+      await factsOf(replace(keyExpiringBefore.id, NOW + MINUTE)),
+      restrictionFacts(keyExpiringBefore.id, 1),
     )
 
     const activeKeys = (await apiKeys.list(user.id, 'active', NOW + 2, { limit: 10, after: null })).rows

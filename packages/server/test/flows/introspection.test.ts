@@ -8,7 +8,7 @@ import { createIntrospection } from '../../src/introspection/introspection.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, PUBLIC_URL, type Services } from '../support/services.ts'
 
-const INACTIVE = { active: false }
+const INACTIVE_ANSWER = { active: false }
 
 async function withCredentials(services: Services, expiresAt: number | null = null) {
   const { user, session, tokens } = await services.signIn('ada@example.com')
@@ -52,17 +52,17 @@ forEachEngine(engine => {
   test('introspection of anything unknown returns only `active: false`', async t => {
     const services = await openServices(engine, t)
     const { introspect, tokens } = await withCredentials(services)
-    const aud = Buffer.from(JSON.stringify({ aud: 'a\0b' })).toString('base64url')
+    const payloadWithNul = Buffer.from(JSON.stringify({ aud: 'a\0b' })).toString('base64url')
     for (const text of [
       '',
       'x',
       '..',
       `svc_${'0'.repeat(32)}`,
       tokens.refreshToken,
-      `e30.${aud}.x`,
+      `e30.${payloadWithNul}.x`,
       'a.bnVsbA.c',
     ]) {
-      assert.deepEqual(await introspect(text), INACTIVE)
+      assert.deepEqual(await introspect(text), INACTIVE_ANSWER)
     }
   })
 
@@ -70,7 +70,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { user, apiKey, key, token, introspect } = await withCredentials(services)
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
-    assert.deepEqual([await introspect(key), await introspect(token)], [INACTIVE, INACTIVE])
+    assert.deepEqual([await introspect(key), await introspect(token)], [INACTIVE_ANSWER, INACTIVE_ANSWER])
   })
 
   test('a rotation with a short overlap makes issued agent tokens inactive', async t => {
@@ -80,25 +80,25 @@ forEachEngine(engine => {
     services.clock.advance(60 * SECOND - 1)
     assert.equal((await introspect(token)).active, true)
     services.clock.advance(1)
-    assert.deepEqual(await introspect(token), INACTIVE)
+    assert.deepEqual(await introspect(token), INACTIVE_ANSWER)
   })
 
   test('the end of a session makes its access tokens inactive', async t => {
     const services = await openServices(engine, t)
     const { user, session, accessToken, introspect } = await withCredentials(services)
     await services.sessions.end(user.id, session.id, caller())
-    assert.deepEqual(await introspect(accessToken), INACTIVE)
+    assert.deepEqual(await introspect(accessToken), INACTIVE_ANSWER)
   })
 
   test('suspending the owner makes all credentials inactive; activating restores keys and their tokens', async t => {
     const services = await openServices(engine, t)
     const { user, key, token, accessToken, introspect } = await withCredentials(services)
-    const states = async () =>
+    const activeStates = async () =>
       (await Promise.all([key, token, accessToken].map(text => introspect(text)))).map(({ active }) => active)
     await services.users.suspend(user.id)
-    assert.deepEqual(await states(), [false, false, false])
+    assert.deepEqual(await activeStates(), [false, false, false])
     await services.users.activate(user.id)
-    assert.deepEqual(await states(), [true, true, false])
+    assert.deepEqual(await activeStates(), [true, true, false])
   })
 
   test('an expired key and its tokens are inactive', async t => {
@@ -107,7 +107,7 @@ forEachEngine(engine => {
     services.clock.advance(MINUTE - 1)
     assert.deepEqual([(await introspect(key)).active, (await introspect(token)).active], [true, true])
     services.clock.advance(1)
-    assert.deepEqual([await introspect(key), await introspect(token)], [INACTIVE, INACTIVE])
+    assert.deepEqual([await introspect(key), await introspect(token)], [INACTIVE_ANSWER, INACTIVE_ANSWER])
   })
 
   test('a token for a registered app’s audience is active', async t => {
@@ -163,10 +163,10 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { user, apiKey } = await withCredentials(services)
     const feed = createRevocations(services)
-    const start = (await feed.since(null, 2))!
+    const startPage = (await feed.since(null, 2))!
     await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
     services.clock.advance(MINUTE - 1)
-    const pageBeforeEnd = (await feed.since(start.cursor, 2))!
+    const pageBeforeEnd = (await feed.since(startPage.cursor, 2))!
     assert.deepEqual(pageBeforeEnd.endings, [], 'the key works until its overlap ends')
     services.clock.advance(1)
     const endedSubjects = (await feed.since(pageBeforeEnd.cursor, 2))!.endings.map(({ kind, subjectId }) => [
@@ -249,10 +249,10 @@ forEachEngine(engine => {
     const feed = createRevocations(services)
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
-    const whole = (await feed.since(null, 100))!.endings
+    const allEndings = (await feed.since(null, 100))!.endings
     const afterFirst = (await feed.since(null, 1))!
     services.clock.advance(FEED_WINDOW)
-    assert.deepEqual((await feed.since(afterFirst.cursor, 100))!.endings, whole.slice(1))
+    assert.deepEqual((await feed.since(afterFirst.cursor, 100))!.endings, allEndings.slice(1))
     services.clock.advance(1)
     assert.deepEqual((await feed.since(afterFirst.cursor, 100))!.endings, [])
   })

@@ -96,8 +96,11 @@ test('the journal has all secrets of an app, once for all changes, and its remov
   const [entry, ...more] = await entriesOf(fact, fact)
   assert.ok(entry?.type === 'app_secrets')
   assert.deepEqual(more, [])
-  const sorted = entry.secrets.toSorted((x, y) => (x.hash < y.hash ? -1 : 1))
-  assert.deepEqual({ ...entry, secrets: sorted }, { type: 'app_secrets', at: NOW + 9, id: 'shop', secrets })
+  const sortedSecrets = entry.secrets.toSorted((x, y) => (x.hash < y.hash ? -1 : 1))
+  assert.deepEqual(
+    { ...entry, secrets: sortedSecrets },
+    { type: 'app_secrets', at: NOW + 9, id: 'shop', secrets },
+  )
   await storage.transaction(tx => tx.apps.remove('shop', NOW + 2))
   assert.deepEqual(await entriesOf(fact), [
     { type: 'app_secrets', at: NOW + 9, id: 'shop', secrets: [], removed_at: NOW + 2 },

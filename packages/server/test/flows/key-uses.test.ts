@@ -69,10 +69,12 @@ test('a text of up to 512 characters may be an imported key, if there are any', 
   const { storage, log } = await openServices('sqlite', t)
   const mayBeKey = async (exist: boolean) => {
     const apiKeys = { ...storage.store.apiKeys, hasImported: async () => exist }
-    const withKeys = { ...storage, store: { ...storage.store, apiKeys } } as Storage
-    const imported = createImportedKeys({ storage: withKeys, log })
-    await imported.load()
-    return ['x', 'x'.repeat(512), 'x'.repeat(513), '', 'svr_x', 'sva_x', 'eyJx.x.x'].map(imported.mayBeKey)
+    const storageWithKeys = { ...storage, store: { ...storage.store, apiKeys } } as Storage
+    const importedKeys = createImportedKeys({ storage: storageWithKeys, log })
+    await importedKeys.load()
+    return ['x', 'x'.repeat(512), 'x'.repeat(513), '', 'svr_x', 'sva_x', 'eyJx.x.x'].map(
+      importedKeys.mayBeKey,
+    )
   }
   assert.deepEqual(await mayBeKey(true), [true, true, false, false, false, false, false])
   assert.deepEqual(await mayBeKey(false), Array(7).fill(false))

@@ -20,16 +20,16 @@ import { caller, openServices, refusedWith } from '../support/services.ts'
 /** A gate where one caller waits until the test opens it; `reached` resolves when it has arrived. */
 function createGate(t: TestContext) {
   const callerArrived = Promise.withResolvers<void>()
-  const opened = Promise.withResolvers<void>()
+  const gateOpened = Promise.withResolvers<void>()
   // This hook is registered before those of other resources, which wait for the caller at the gate.
-  t.after(() => opened.resolve())
+  t.after(() => gateOpened.resolve())
   return {
     reached: callerArrived.promise,
-    open: opened.resolve,
+    open: gateOpened.resolve,
     /** @param query called once a second while waiting, since PostgreSQL ends a transaction that idles too long */
     async pass<Value>(value: Value, query: () => Promise<unknown> = async () => {}): Promise<Value> {
       callerArrived.resolve()
-      const isOpen = opened.promise.then(() => true)
+      const isOpen = gateOpened.promise.then(() => true)
       while (!(await Promise.race([isOpen, wait(SECOND, false)]))) await query()
       return value
     },
@@ -56,14 +56,14 @@ forEachEngine(engine => {
       storage: committingLate(storage, gate),
       lifetimes: services.lifetimes,
     })
-    const ending = sessionsCommittingLate.end(user.id, session.id, caller())
+    const pendingEnd = sessionsCommittingLate.end(user.id, session.id, caller())
     await gate.reached
     clock.advance(9 * SECOND)
     const feed = createRevocations({ storage, clock })
     const feedBefore = await feed.since(null, 100)
     assert.deepEqual(feedBefore!.endings, [])
     gate.open()
-    await ending
+    await pendingEnd
     const feedAfter = await feed.since(feedBefore!.cursor, 100)
     assert.deepEqual(
       feedAfter!.endings.map(({ subjectId }) => subjectId),
@@ -89,12 +89,12 @@ forEachEngine(engine => {
       storage: slowlyReadingStorage,
       lifetimes: services.lifetimes,
     })
-    const refreshing = refusedWith(sessionsReadingSlowly.refresh(tokens.refreshToken, null, caller()))
+    const pendingRefresh = refusedWith(sessionsReadingSlowly.refresh(tokens.refreshToken, null, caller()))
     await gate.reached
     await services.sessions.endByToken(tokens.refreshToken, 'logout', caller())
     const endedSession = await sessions.find(session.id)
     gate.open()
-    assert.equal(await refreshing, 'invalid_refresh_token')
+    assert.equal(await pendingRefresh, 'invalid_refresh_token')
     assert.deepEqual(await sessions.find(session.id), endedSession, 'neither revived nor rotated')
   })
 })

@@ -112,10 +112,10 @@ const commands = [
 forEachEngine(engine => {
   test('random sends, verifications and guesses for one address agree with the model: each link signs in once, while valid', async t => {
     const services = await openServices(engine, t)
-    let addresses = 0
+    let addressCount = 0
     await fc.assert(
       fc.asyncProperty(fc.commands(commands, { maxCommands: 20 }), async planned => {
-        const email = `model-${addresses++}@example.com`
+        const email = `model-${addressCount++}@example.com`
         const model: Model = { links: [], signIns: 0 }
         services.clock.advance(CODE_WINDOW)
         await fc.asyncModelRun(() => ({ model, real: { services, email } }), planned)

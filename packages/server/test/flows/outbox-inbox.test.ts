@@ -12,8 +12,17 @@ const from = { name: 'Keyway', address: 'no-reply@example.com' }
 const neverAborted = new AbortController().signal
 
 function mailTo(address: string, id: string, link: string | null = null): Mail {
-  const to = parseEmailAddress(address)!
-  return { messageId: id, to, subject: 'Hi', text: 't', html: 'h', template: 'login', link, code: '12345678' }
+  const recipient = parseEmailAddress(address)!
+  return {
+    messageId: id,
+    to: recipient,
+    subject: 'Hi',
+    text: 't',
+    html: 'h',
+    template: 'login',
+    link,
+    code: '12345678',
+  }
 }
 
 forEachEngine(engine => {

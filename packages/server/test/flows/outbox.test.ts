@@ -77,8 +77,8 @@ function createTestMailer() {
 }
 
 async function openOutbox(engine: EngineName, t: TestContext) {
-  const test = await openTestStorage(engine, t)
-  const { storage, clock, secrets, log } = test
+  const testStorage = await openTestStorage(engine, t)
+  const { storage, clock, secrets, log } = testStorage
   const timers = createTestTimers(clock)
   const outbox = createOutbox({ secrets })
   const mailer = createTestMailer()
@@ -115,7 +115,7 @@ async function openOutbox(engine: EngineName, t: TestContext) {
     code: '12345678',
     expiresAt: clock.now() + 5 * MINUTE,
   })
-  return { ...test, timers, outbox, mailer, enqueue, dispatcher, lastMail, signIn }
+  return { ...testStorage, timers, outbox, mailer, enqueue, dispatcher, lastMail, signIn }
 }
 
 forEachEngine(engine => {
@@ -197,18 +197,18 @@ forEachEngine(engine => {
         if (mailer.attempts < 4) throw new Error('451 try later')
       }
       const id = await enqueue('a@example.com')
-      const retrying = dispatcher()
+      const retryingDispatcher = dispatcher()
       const pausesInSeconds: number[] = []
       for (let n = 0; n < 3; n++) {
-        assert.equal(await retrying.drain(), 0)
+        assert.equal(await retryingDispatcher.drain(), 0)
         const retryPauseMs = (await lastMail('a@example.com')).nextAttemptAt - clock.now()
         pausesInSeconds.push(retryPauseMs / SECOND)
         timers.advance(retryPauseMs - 1)
-        assert.equal(await retrying.drain(), 0)
+        assert.equal(await retryingDispatcher.drain(), 0)
         assert.equal(mailer.attempts, n + 1, 'no attempt before its time')
         timers.advance(1)
       }
-      assert.equal(await retrying.drain(), 1)
+      assert.equal(await retryingDispatcher.drain(), 1)
       assert.deepEqual(pausesInSeconds, [2, 4, 8])
       assert.deepEqual([...ids], [id])
     })

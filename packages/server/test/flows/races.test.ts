@@ -11,7 +11,7 @@ import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, refusedWith } from '../support/services.ts'
 
 const ANN = address('ann@example.com')
-const KEY = { name: 'a key', scopes: null, appId: 'console', allowedNetworks: [], expiresAt: null }
+const NEW_KEY = { name: 'a key', scopes: null, appId: 'console', allowedNetworks: [], expiresAt: null }
 
 /**
  * Two nodes on one database. `hooks.meanwhile` is called once, after the second node has read and before its
@@ -145,14 +145,14 @@ forEachEngine(engine => {
       ...tightLimits,
       on: { node: { ...services.opened.storage, transaction: countingTransaction() }, of: services.opened },
     })
-    const { apiKey } = await services.apiKeys.create(user.id, KEY, caller())
+    const { apiKey } = await services.apiKeys.create(user.id, NEW_KEY, caller())
     await services.apiKeys.rotate(user.id, apiKey.id, 3600, caller())
     const usedLink = await services.sendTo(ANN)
     await services.magicLinks.verify({ token: usedLink.token, email: ANN }, 'api', caller())
     const linkRequest = { email: ANN, appId: 'console' }
     hooks.transactions = 0
     const calls: [string, () => Promise<unknown>][] = [
-      ['key_limit_reached', () => nodeCountingTransactions.apiKeys.create(user.id, KEY, caller())],
+      ['key_limit_reached', () => nodeCountingTransactions.apiKeys.create(user.id, NEW_KEY, caller())],
       ['api_key_replaced', () => nodeCountingTransactions.apiKeys.rotate(user.id, apiKey.id, 0, caller())],
       [
         'not_found',
@@ -193,7 +193,7 @@ forEachEngine(engine => {
   test('a change of a key observes what happened after its first read: the key was deleted, or its networks narrowed', async t => {
     const { services, otherNode, hooks } = await openPair(engine, t)
     const { user } = await services.signIn(ANN)
-    const newKey = { ...KEY, allowedNetworks: ['192.0.2.0/24'] }
+    const newKey = { ...NEW_KEY, allowedNetworks: ['192.0.2.0/24'] }
     const { apiKey } = await services.apiKeys.create(user.id, newKey, caller())
     const changeNetworks = (allowedNetworks: string[], by: 'person' | 'key') =>
       refusedWith(otherNode.apiKeys.update(user.id, apiKey.id, { allowedNetworks }, by))

@@ -5,8 +5,8 @@ import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
 const page = { limit: 50, after: null }
-const KEY = 'one-honest-client-1'
-const OTHER_KEY = 'another-client-0002'
+const IDEMPOTENCY_KEY = 'one-honest-client-1'
+const OTHER_IDEMPOTENCY_KEY = 'another-client-0002'
 
 function refresh({ sessions }: Services, token: string, key: string | null = null) {
   return sessions.refresh(token, key, caller())
@@ -78,7 +78,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { tokens, session, user } = await services.signIn('a@example.com')
     await refresh(services, tokens.refreshToken)
-    const received = new Promise(resolve => {
+    const eventReceived = new Promise(resolve => {
       const unsubscribe = services.storage.events.subscribe(event => {
         if (event.type !== 'session.ended') return
         unsubscribe()
@@ -86,31 +86,40 @@ forEachEngine(engine => {
       })
     })
     await refusedWith(refresh(services, tokens.refreshToken))
-    assert.deepEqual(await received, { type: 'session.ended', sessionId: session.id, userId: user.id })
+    assert.deepEqual(await eventReceived, { type: 'session.ended', sessionId: session.id, userId: user.id })
   })
 
   test('a retry with the same token and Idempotency-Key gets the same successor until that is used', async t => {
     const services = await openServices(engine, t)
     const { tokens } = await services.signIn('a@example.com')
-    const answers = [await refresh(services, tokens.refreshToken, KEY)]
+    const answers = [await refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY)]
     for (let again = 0; again < 3; again++) {
       services.clock.advance(86_400_000)
-      answers.push(await refresh(services, tokens.refreshToken, KEY))
+      answers.push(await refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY))
     }
     assert.equal(new Set(answers.map(answer => answer.tokens.refreshToken)).size, 1)
     assert.equal(answers[3]!.tokens.refreshExpiresIn, 2_592_000 - 3 * 86_400)
     assert.equal(await refusedWith(services.sessions.authenticate(answers[3]!.tokens.accessToken)), 'none')
-    assert.equal(await refusedWith(refresh(services, answers[3]!.tokens.refreshToken, OTHER_KEY)), 'none')
+    assert.equal(
+      await refusedWith(refresh(services, answers[3]!.tokens.refreshToken, OTHER_IDEMPOTENCY_KEY)),
+      'none',
+    )
   })
 
   test('a retry after the successor was used is refused, and does not end the session', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
-    const firstRefresh = await refresh(services, tokens.refreshToken, KEY)
-    const secondRefresh = await refresh(services, firstRefresh.tokens.refreshToken, OTHER_KEY)
-    assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'invalid_refresh_token')
+    const firstRefresh = await refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY)
+    const secondRefresh = await refresh(services, firstRefresh.tokens.refreshToken, OTHER_IDEMPOTENCY_KEY)
+    assert.equal(
+      await refusedWith(refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY)),
+      'invalid_refresh_token',
+    )
     assert.equal(await isEnded(services, session.id), false)
-    assert.equal(await refusedWith(refresh(services, secondRefresh.tokens.refreshToken, KEY)), 'none')
+    assert.equal(
+      await refusedWith(refresh(services, secondRefresh.tokens.refreshToken, IDEMPOTENCY_KEY)),
+      'none',
+    )
   })
 
   test('a retry is distinguished from reuse up to sixteen rotations back', async t => {
@@ -135,19 +144,22 @@ forEachEngine(engine => {
 
   for (const [what, key] of [
     ['without a key', null],
-    ['with another key', OTHER_KEY],
+    ['with another key', OTHER_IDEMPOTENCY_KEY],
   ] as const) {
     test(`a replay ${what} is reuse, also if the rotation had an Idempotency-Key`, async t => {
       const services = await openServices(engine, t)
       const { tokens, session } = await services.signIn('a@example.com')
-      const refreshed = await refresh(services, tokens.refreshToken, KEY)
+      const refreshResult = await refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY)
       assert.equal(await refusedWith(refresh(services, tokens.refreshToken, key)), 'refresh_token_reused')
       assert.equal(await isEnded(services, session.id), true)
       assert.equal(
-        await refusedWith(refresh(services, refreshed.tokens.refreshToken)),
+        await refusedWith(refresh(services, refreshResult.tokens.refreshToken)),
         'invalid_refresh_token',
       )
-      assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'invalid_refresh_token')
+      assert.equal(
+        await refusedWith(refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY)),
+        'invalid_refresh_token',
+      )
     })
   }
 
@@ -155,13 +167,16 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { tokens } = await services.signIn('a@example.com')
     await refresh(services, tokens.refreshToken)
-    assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'refresh_token_reused')
+    assert.equal(
+      await refusedWith(refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY)),
+      'refresh_token_reused',
+    )
   })
 
   test('twenty concurrent refreshes with one Idempotency-Key get the same successor', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
-    const { won, refused } = await race(20, () => refresh(services, tokens.refreshToken, KEY))
+    const { won, refused } = await race(20, () => refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY))
     assert.deepEqual(refused, [])
     assert.equal(new Set(won.map(answer => answer.tokens.refreshToken)).size, 1)
     assert.equal((await services.store.sessions.find(session.id))?.counter, 1)
@@ -186,11 +201,14 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     for (let round = 0; round < 10; round++) {
       const { tokens } = await services.signIn('a@example.com')
-      const pendingRace = race(8, () => refresh(services, tokens.refreshToken, KEY))
+      const pendingRace = race(8, () => refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY))
       await services.sessions.endByToken(tokens.refreshToken, 'logout', caller())
       const latestTokens = [tokens, ...(await pendingRace).won.map(answer => answer.tokens)]
       for (const { refreshToken, accessToken } of latestTokens) {
-        assert.equal(await refusedWith(refresh(services, refreshToken, KEY)), 'invalid_refresh_token')
+        assert.equal(
+          await refusedWith(refresh(services, refreshToken, IDEMPOTENCY_KEY)),
+          'invalid_refresh_token',
+        )
         assert.equal(await refusedWith(services.sessions.authenticate(accessToken)), 'invalid_token')
       }
     }
@@ -227,9 +245,12 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(refresh(services, a.tokens.refreshToken)), 'refresh_token_reused')
     const b = await services.signIn('b@example.com')
     await refresh(services, b.tokens.refreshToken)
-    assert.equal(await refusedWith(refresh(services, b.tokens.refreshToken, KEY)), 'refresh_token_reused')
+    assert.equal(
+      await refusedWith(refresh(services, b.tokens.refreshToken, IDEMPOTENCY_KEY)),
+      'refresh_token_reused',
+    )
     const c = await services.signIn('c@example.com')
-    await refresh(services, c.tokens.refreshToken, KEY)
+    await refresh(services, c.tokens.refreshToken, IDEMPOTENCY_KEY)
     assert.equal(await refusedWith(refresh(services, c.tokens.refreshToken)), 'refresh_token_reused')
   })
 
@@ -239,9 +260,9 @@ forEachEngine(engine => {
     const { tokens, session } = await services.signIn(email)
     const otherUser = await services.signIn('b@example.com')
     const link = await services.sendTo(email)
-    const bytes = (token: string) => Buffer.from(token.slice(4), 'base64url')
-    const ownBytes = bytes(tokens.refreshToken)
-    const otherBytes = bytes(otherUser.tokens.refreshToken)
+    const bytesOf = (token: string) => Buffer.from(token.slice(4), 'base64url')
+    const ownBytes = bytesOf(tokens.refreshToken)
+    const otherBytes = bytesOf(otherUser.tokens.refreshToken)
     const forgeries = [
       Buffer.concat([ownBytes.subarray(0, 22), otherBytes.subarray(22)]),
       Buffer.concat([ownBytes.subarray(0, 16), otherBytes.subarray(16)]),
@@ -272,7 +293,7 @@ forEachEngine(engine => {
     const secret = services.secrets.open('session-secret', session.sealedSecret, session.id)
     for (const ahead of [1, 2, 1000]) {
       const token = refreshToken(session.id, session.counter + ahead, secret)
-      for (const key of [null, KEY])
+      for (const key of [null, IDEMPOTENCY_KEY])
         assert.equal(await refusedWith(refresh(services, token, key)), 'invalid_refresh_token')
     }
     assert.equal(await isEnded(services, session.id), false)
@@ -293,12 +314,12 @@ forEachEngine(engine => {
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const { tokens } = await services.signIn('a@example.com')
-    const refreshed = await refresh(otherNode, tokens.refreshToken, KEY)
-    const repeatedRefresh = await refresh(services, tokens.refreshToken, KEY)
-    assert.equal(repeatedRefresh.tokens.refreshToken, refreshed.tokens.refreshToken)
+    const refreshResult = await refresh(otherNode, tokens.refreshToken, IDEMPOTENCY_KEY)
+    const repeatedRefresh = await refresh(services, tokens.refreshToken, IDEMPOTENCY_KEY)
+    assert.equal(repeatedRefresh.tokens.refreshToken, refreshResult.tokens.refreshToken)
     assert.equal(await refusedWith(refresh(otherNode, tokens.refreshToken)), 'refresh_token_reused')
     assert.equal(
-      await refusedWith(services.sessions.authenticate(refreshed.tokens.accessToken)),
+      await refusedWith(services.sessions.authenticate(refreshResult.tokens.accessToken)),
       'invalid_token',
     )
   })

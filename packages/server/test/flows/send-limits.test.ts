@@ -9,9 +9,9 @@ import { forEachEngine, type TestStorage } from '../support/engines.ts'
 import { withClient } from '../support/postgres.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
-const minute = (limit: number) => ({ window: 'minute' as const, limit })
-const hour = (limit: number) => ({ window: 'hour' as const, limit })
-const day = (limit: number) => ({ window: 'day' as const, limit })
+const perMinute = (limit: number) => ({ window: 'minute' as const, limit })
+const perHour = (limit: number) => ({ window: 'hour' as const, limit })
+const perDay = (limit: number) => ({ window: 'day' as const, limit })
 
 function send({ magicLinks }: Services, email = 'a@example.com', ip = '192.0.2.1') {
   return magicLinks.send({ email: address(email), appId: 'console' }, caller(ip))
@@ -33,7 +33,7 @@ const NETWORK_SETTING = 'KEYWAY_MAGIC_LINK_NETWORK_LIMITS'
 
 forEachEngine(engine => {
   test('sends up to the limit succeed, and the next is refused with the wait', async t => {
-    const services = await openServices(engine, t, { limits: [minute(3)] })
+    const services = await openServices(engine, t, { limits: [perMinute(3)] })
     for (let sent = 0; sent < 3; sent++) await send(services)
     services.clock.advance(500)
     assert.deepEqual(await refusalOf(send(services)), {
@@ -46,7 +46,7 @@ forEachEngine(engine => {
   })
 
   test('the limits that an address has reached are reported with their wait, to the last millisecond', async t => {
-    const services = await openServices(engine, t, { limits: [minute(1)] })
+    const services = await openServices(engine, t, { limits: [perMinute(1)] })
     const { magicLinks, clock } = services
     const email = address('a@example.com')
     const noLimits = { mails: null, returningMails: null, codesUntil: null }
@@ -64,7 +64,7 @@ forEachEngine(engine => {
   })
 
   test('a send at t counts until just before t + 60 s', async t => {
-    const services = await openServices(engine, t, { limits: [minute(1)] })
+    const services = await openServices(engine, t, { limits: [perMinute(1)] })
     await send(services)
     services.clock.advance(59_999)
     assert.equal((await refusalOf(send(services))).retryAfter, 1)
@@ -73,7 +73,7 @@ forEachEngine(engine => {
   })
 
   test('a send after the announced wait succeeds', async t => {
-    const services = await openServices(engine, t, { limits: [minute(1), hour(2)] })
+    const services = await openServices(engine, t, { limits: [perMinute(1), perHour(2)] })
     await send(services)
     for (let wait = 0; wait < 3; wait++) {
       services.clock.advance(333)
@@ -84,7 +84,7 @@ forEachEngine(engine => {
   })
 
   test('windows slide: no minute contains more sends than the limit', async t => {
-    const services = await openServices(engine, t, { limits: [minute(2)] })
+    const services = await openServices(engine, t, { limits: [perMinute(2)] })
     const acceptedAt: number[] = []
     for (let step = 0; step < 60; step++) {
       if ((await refusedWith(send(services))) === 'none') acceptedAt.push(services.clock.now())
@@ -97,7 +97,7 @@ forEachEngine(engine => {
   })
 
   test('the refusal contains the longest wait and its window', async t => {
-    const services = await openServices(engine, t, { limits: [minute(2), hour(3), day(4)] })
+    const services = await openServices(engine, t, { limits: [perMinute(2), perHour(3), perDay(4)] })
     await send(services)
     services.clock.advance(60_000)
     await send(services)
@@ -127,7 +127,7 @@ forEachEngine(engine => {
   })
 
   test('refused sends write nothing and do not extend the wait', async t => {
-    const services = await openServices(engine, t, { limits: [minute(1)], networkLimits: [minute(10)] })
+    const services = await openServices(engine, t, { limits: [perMinute(1)], networkLimits: [perMinute(10)] })
     await send(services)
     for (let again = 0; again < 20; again++) {
       services.clock.advance(1000)
@@ -139,7 +139,7 @@ forEachEngine(engine => {
   })
 
   test('a network has its own limit over all addresses', async t => {
-    const services = await openServices(engine, t, { limits: [minute(5)], networkLimits: [minute(2)] })
+    const services = await openServices(engine, t, { limits: [perMinute(5)], networkLimits: [perMinute(2)] })
     await send(services, 'a@example.com')
     await send(services, 'b@example.com')
     assert.deepEqual(await refusalOf(send(services, 'c@example.com')), {
@@ -151,7 +151,7 @@ forEachEngine(engine => {
   })
 
   test('a send refused by the network limit does not count for the address, and vice versa', async t => {
-    const services = await openServices(engine, t, { limits: [minute(1)], networkLimits: [minute(2)] })
+    const services = await openServices(engine, t, { limits: [perMinute(1)], networkLimits: [perMinute(2)] })
     await send(services, 'a@example.com')
     assert.equal(await refusedWith(send(services, 'a@example.com')), 'rate_limited')
     await send(services, 'b@example.com')
@@ -160,21 +160,21 @@ forEachEngine(engine => {
   })
 
   test('an IPv6 /64 is one network', async t => {
-    const services = await openServices(engine, t, { networkLimits: [minute(1)] })
+    const services = await openServices(engine, t, { networkLimits: [perMinute(1)] })
     await send(services, 'a@example.com', '2001:db8:0:1::1')
     assert.equal(await refusedWith(send(services, 'b@example.com', '2001:db8:0:1:ffff::2')), 'rate_limited')
     assert.equal(await refusedWith(send(services, 'b@example.com', '2001:db8:0:2::1')), 'none')
   })
 
   test('all spellings of an address share one bucket', async t => {
-    const services = await openServices(engine, t, { limits: [minute(2)] })
+    const services = await openServices(engine, t, { limits: [perMinute(2)] })
     await send(services, 'Foo@X.Test')
     await send(services, ' foo@x.test ')
     assert.equal(await refusedWith(send(services, 'FOO@X.TEST')), 'rate_limited')
   })
 
   test('all +tags of a mailbox share its limit, and each is an address of its own', async t => {
-    const services = await openServices(engine, t, { limits: [minute(3)] })
+    const services = await openServices(engine, t, { limits: [perMinute(3)] })
     const { user } = await services.signIn('foo@x.test')
     const signInWithTag = await services.signIn('foo+1@x.test')
     assert.notEqual(signInWithTag.user.id, user.id)
@@ -187,7 +187,7 @@ forEachEngine(engine => {
   })
 
   test('deleting the account of a tagged address does not clear the limit of its mailbox', async t => {
-    const services = await openServices(engine, t, { limits: [minute(2)] })
+    const services = await openServices(engine, t, { limits: [perMinute(2)] })
     const { user } = await services.signIn('ada+x@x.test')
     await send(services, 'ada@x.test')
     await services.users.delete(user.id)
@@ -195,7 +195,7 @@ forEachEngine(engine => {
   })
 
   test('all networks of an IPv6 /48 together have sixteen times the limit of one', async t => {
-    const services = await openServices(engine, t, { networkLimits: [minute(2)] })
+    const services = await openServices(engine, t, { networkLimits: [perMinute(2)] })
     const outcomes: string[] = []
     for (let network = 0; network < 40; network++) {
       const from = `2001:db8:7:${network.toString(16)}::1`
@@ -206,7 +206,7 @@ forEachEngine(engine => {
   })
 
   test('a refused send changes nothing in the database', async t => {
-    const services = await openServices(engine, t, { limits: [minute(3)], networkLimits: [minute(5)] })
+    const services = await openServices(engine, t, { limits: [perMinute(3)], networkLimits: [perMinute(5)] })
     for (let sent = 0; sent < 3; sent++) await send(services)
     const writesBefore = await writesSoFar(services.opened)
     const { refused } = await race(50, () => send(services))
@@ -221,7 +221,7 @@ forEachEngine(engine => {
   })
 
   test('of forty concurrent sends exactly as many succeed as the limit allows', async t => {
-    const services = await openServices(engine, t, { limits: [minute(7), hour(20)] })
+    const services = await openServices(engine, t, { limits: [perMinute(7), perHour(20)] })
     const { won, refused } = await race(40, () => send(services))
     assert.equal(won.length, 7)
     assert.deepEqual(refused, Array(33).fill('rate_limited'))
@@ -229,10 +229,10 @@ forEachEngine(engine => {
   })
 
   test('nodes share one count', async t => {
-    const services = await openServices(engine, t, { limits: [minute(4)] })
+    const services = await openServices(engine, t, { limits: [perMinute(4)] })
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, {
-      limits: [minute(4)],
+      limits: [perMinute(4)],
       on: { node, of: services.opened },
     })
     const { won } = await race(20, index => send(index % 2 ? services : otherNode))
@@ -240,17 +240,17 @@ forEachEngine(engine => {
   })
 
   test('a clock that steps back neither opens a limit nor blocks it', async t => {
-    const services = await openServices(engine, t, { limits: [minute(1), day(3)] })
-    const start = services.clock.now()
+    const services = await openServices(engine, t, { limits: [perMinute(1), perDay(3)] })
+    const startTime = services.clock.now()
     await send(services)
-    services.clock.set(start - 3_600_000)
+    services.clock.set(startTime - 3_600_000)
     assert.deepEqual((await refusalOf(send(services))).retryAfter, 60)
     services.clock.advance(60_000)
     assert.equal(await refusedWith(send(services)), 'none')
   })
 
   test('the operator can clear the count of an address', async t => {
-    const services = await openServices(engine, t, { limits: [minute(1)] })
+    const services = await openServices(engine, t, { limits: [perMinute(1)] })
     await send(services)
     await services.store.magicLinks.clearSends(addressBucketName(address('a@example.com')))
     assert.equal(await refusedWith(send(services)), 'none')

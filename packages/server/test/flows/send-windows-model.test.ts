@@ -68,10 +68,10 @@ const command = fc.oneof(
 forEachEngine(engine => {
   test('random sends agree with the model of sliding windows, including the wait', async t => {
     const services = await openServices(engine, t, { limits: [...LIMITS] })
-    let addresses = 0
+    let addressCount = 0
     await fc.assert(
       fc.asyncProperty(fc.commands([command], { maxCommands: 30 }), async planned => {
-        const email = `window-${addresses++}@example.com`
+        const email = `window-${addressCount++}@example.com`
         await fc.asyncModelRun(() => ({ model: { accepted: [] }, real: { services, email } }), planned)
       }),
       { numRuns: 40, endOnFailure: true },

@@ -74,9 +74,9 @@ forEachEngine(engine => {
     assert.equal(tokens.expiresIn, 600)
     assert.equal(tokens.refreshExpiresIn, 600)
     services.clock.advance(500_000)
-    const refreshed = await services.sessions.refresh(tokens.refreshToken, null, caller())
-    assert.equal(refreshed.tokens.expiresIn, 100)
-    assert.equal(refreshed.tokens.refreshExpiresIn, 100)
+    const refreshResult = await services.sessions.refresh(tokens.refreshToken, null, caller())
+    assert.equal(refreshResult.tokens.expiresIn, 100)
+    assert.equal(refreshResult.tokens.refreshExpiresIn, 100)
   })
 
   test('anything but an access token of this service is refused', async t => {
@@ -110,7 +110,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { tokens, user, session } = await services.signIn('a@example.com')
     const otherSession = await services.signIn('a@example.com')
-    const received = new Promise(resolve => {
+    const eventReceived = new Promise(resolve => {
       const unsubscribe = services.storage.events.subscribe(event => {
         if (event.type !== 'session.ended') return
         unsubscribe()
@@ -118,7 +118,7 @@ forEachEngine(engine => {
       })
     })
     assert.equal(await services.sessions.endByToken(tokens.refreshToken, 'logout', caller()), true)
-    assert.deepEqual(await received, { type: 'session.ended', sessionId: session.id, userId: user.id })
+    assert.deepEqual(await eventReceived, { type: 'session.ended', sessionId: session.id, userId: user.id })
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
     assert.equal(
       await refusedWith(services.sessions.refresh(tokens.refreshToken, null, caller())),
@@ -137,19 +137,19 @@ forEachEngine(engine => {
   test('logging out is idempotent, accepts rotated tokens, and ignores unknown ones', async t => {
     const services = await openServices(engine, t)
     const { tokens, session, user } = await services.signIn('a@example.com')
-    const refreshed = await services.sessions.refresh(tokens.refreshToken, null, caller())
+    const refreshResult = await services.sessions.refresh(tokens.refreshToken, null, caller())
     assert.equal(await services.sessions.endByToken(tokens.refreshToken, 'logout', caller()), true)
     assert.equal(
-      await refusedWith(services.sessions.authenticate(refreshed.tokens.accessToken)),
+      await refusedWith(services.sessions.authenticate(refreshResult.tokens.accessToken)),
       'invalid_token',
     )
     assert.equal(
-      await refusedWith(services.sessions.refresh(refreshed.tokens.refreshToken, null, caller())),
+      await refusedWith(services.sessions.refresh(refreshResult.tokens.refreshToken, null, caller())),
       'invalid_refresh_token',
     )
     const sessionBefore = await services.store.sessions.find(session.id)
     services.clock.advance(MINUTE)
-    await services.sessions.endByToken(refreshed.tokens.refreshToken, 'logout', caller())
+    await services.sessions.endByToken(refreshResult.tokens.refreshToken, 'logout', caller())
     assert.deepEqual(await services.store.sessions.find(session.id), sessionBefore)
     assert.equal((await eventTypes(services, user.id)).filter(type => type === 'session_ended').length, 1)
     for (const unknown of ['', 'svr_', 'x', `svr_${'A'.repeat(72)}`, tokens.accessToken]) {
@@ -163,7 +163,7 @@ forEachEngine(engine => {
     const idleSession = await services.signIn('a@example.com')
     services.clock.advance(99_999)
     assert.equal(await refusedWith(services.sessions.authenticate(idleSession.tokens.accessToken)), 'none')
-    const refreshed = await services.sessions.refresh(usedSession.tokens.refreshToken, null, caller())
+    const refreshResult = await services.sessions.refresh(usedSession.tokens.refreshToken, null, caller())
     services.clock.advance(1)
     assert.equal(
       await refusedWith(services.sessions.authenticate(idleSession.tokens.accessToken)),
@@ -180,7 +180,7 @@ forEachEngine(engine => {
     )
     services.clock.advance(99_998)
     assert.equal(
-      await refusedWith(services.sessions.refresh(refreshed.tokens.refreshToken, null, caller())),
+      await refusedWith(services.sessions.refresh(refreshResult.tokens.refreshToken, null, caller())),
       'none',
     )
   })
@@ -197,9 +197,9 @@ forEachEngine(engine => {
       [69_999, 1],
     ] as const) {
       services.clock.advance(step)
-      const refreshed = await services.sessions.refresh(token, null, caller())
-      assert.equal(refreshed.tokens.refreshExpiresIn, left)
-      token = refreshed.tokens.refreshToken
+      const refreshResult = await services.sessions.refresh(token, null, caller())
+      assert.equal(refreshResult.tokens.refreshExpiresIn, left)
+      token = refreshResult.tokens.refreshToken
     }
     services.clock.advance(1)
     assert.equal(await refusedWith(services.sessions.refresh(token, null, caller())), 'invalid_refresh_token')
@@ -214,15 +214,15 @@ forEachEngine(engine => {
     }
     const otherUser = await services.signIn('b@example.com')
     const userId = ownSessions[0]!.user.id
-    const ids = async () => (await services.sessions.list(userId, page)).rows.map(({ id }) => id)
-    assert.deepEqual(await ids(), ownSessions.map(({ session }) => session.id).reverse())
+    const listedIds = async () => (await services.sessions.list(userId, page)).rows.map(({ id }) => id)
+    assert.deepEqual(await listedIds(), ownSessions.map(({ session }) => session.id).reverse())
 
     for (const foreign of [otherUser.session.id, userId]) {
       assert.equal(await refusedWith(services.sessions.end(userId, foreign, caller())), 'not_found')
     }
     await services.sessions.end(userId, ownSessions[1]!.session.id, caller())
     await services.sessions.end(userId, ownSessions[1]!.session.id, caller())
-    assert.deepEqual(await ids(), [ownSessions[2]!.session.id, ownSessions[0]!.session.id])
+    assert.deepEqual(await listedIds(), [ownSessions[2]!.session.id, ownSessions[0]!.session.id])
     assert.equal(
       await refusedWith(services.sessions.authenticate(ownSessions[1]!.tokens.accessToken)),
       'invalid_token',

@@ -69,9 +69,9 @@ forEachEngine(engine => {
     const email = address('half@example.com')
     const { token } = await services.sendTo(email)
     const originalTransaction = services.storage.transaction
-    let statements = 0
+    let statementCount = 0
     for (let failing = 1; ; failing++) {
-      statements = 0
+      statementCount = 0
       services.storage.transaction = (work, landed) =>
         originalTransaction.call(services.storage, tx => work(failAt(tx, failing)), landed) as never
       const call = services.magicLinks.verify({ token, email }, 'api', caller())
@@ -85,14 +85,14 @@ forEachEngine(engine => {
       assert.equal((await services.mailsTo(email, 'welcome')).length, 0)
       assert.equal((await services.magicLinks.inspect(token, email)).state, 'live')
     }
-    assert.ok(statements > 10, 'every statement of the transaction failed once')
+    assert.ok(statementCount > 10, 'every statement of the transaction failed once')
     const { user: _, ...has } = (await accountParts(services, email))!
     assert.deepEqual(has, NEW_ACCOUNT)
 
     /** A transaction whose n-th statement fails, as with a lost connection. */
     function failAt(tx: Transaction, failing: number): Transaction {
       const countStatement = (call: () => unknown) => {
-        if (++statements === failing) throw new Error('the connection was lost')
+        if (++statementCount === failing) throw new Error('the connection was lost')
         return call()
       }
       return viewOf(tx, (name, port) =>

@@ -13,7 +13,7 @@ import { altered } from '../support/altered.ts'
 import { forEachEngine, openTestStorage, type TestStorage } from '../support/engines.ts'
 import { caller, openServices, PUBLIC_URL } from '../support/services.ts'
 
-const EXPECTED = { typ: 'at+jwt', audience: 'shop' } as const
+const EXPECTED_CLAIMS = { typ: 'at+jwt', audience: 'shop' } as const
 
 function nodeOn(testStorage: TestStorage, storage: Storage = testStorage.storage) {
   const keys = createSigningKeys({
@@ -56,9 +56,9 @@ forEachEngine(engine => {
         currentDate: new Date(testStorage.clock.now()),
       })
       assert.deepEqual([protectedHeader.alg, protectedHeader.typ, payload.sub], [alg, 'at+jwt', 's'])
-      assert.ok(await nodeA.jwt.verify(token, EXPECTED))
+      assert.ok(await nodeA.jwt.verify(token, EXPECTED_CLAIMS))
       testStorage.clock.advance(1000) // a node reads unknown keys at most once a second
-      assert.ok(await nodeB.jwt.verify(token, EXPECTED), alg)
+      assert.ok(await nodeB.jwt.verify(token, EXPECTED_CLAIMS), alg)
     }
   })
 
@@ -70,8 +70,8 @@ forEachEngine(engine => {
     await nodeA.issue('RS256')
     const members = nodeA.keys.jwks().keys.map(key => Object.keys(key).sort().join())
     assert.deepEqual(members, ['alg,crv,kid,kty,use,x', 'alg,crv,kid,kty,use,x,y', 'alg,e,kid,kty,n,use'])
-    const rsa = nodeA.keys.jwks().keys.find(({ alg }) => alg === 'RS256')
-    assert.ok(rsa?.alg === 'RS256' && Buffer.from(rsa.n, 'base64url').length === 3072 / 8)
+    const rsaKey = nodeA.keys.jwks().keys.find(({ alg }) => alg === 'RS256')
+    assert.ok(rsaKey?.alg === 'RS256' && Buffer.from(rsaKey.n, 'base64url').length === 3072 / 8)
   })
 
   test('two nodes that need the first key of an algorithm at once agree on one', async t => {
@@ -121,8 +121,8 @@ forEachEngine(engine => {
       const token = await nodeB.issue(alg)
       const { kid } = decodeProtectedHeader(token)
       assert.equal(rotation.keys.find(key => key.alg === alg)?.kid, kid)
-      assert.ok(await nodeA.jwt.verify(token, EXPECTED))
-      assert.ok(await nodeB.jwt.verify(tokensBefore[at]!, EXPECTED))
+      assert.ok(await nodeA.jwt.verify(token, EXPECTED_CLAIMS))
+      assert.ok(await nodeB.jwt.verify(tokensBefore[at]!, EXPECTED_CLAIMS))
     }
     testStorage.clock.advance(900_000 + 60_000)
     assert.equal(algorithmsOf(nodeA).length, 3)
@@ -162,16 +162,20 @@ forEachEngine(engine => {
         })
         const hmac = createHmac('sha256', pem).update(`${header}.${payload}`).digest('base64url')
         for (const forged of [signature, hmac, ''])
-          assert.equal(await otherNode.jwt.verify(`${header}.${payload}.${forged}`, EXPECTED), null, alg)
+          assert.equal(
+            await otherNode.jwt.verify(`${header}.${payload}.${forged}`, EXPECTED_CLAIMS),
+            null,
+            alg,
+          )
       }
       // The right header of one key with the signature of another.
       for (const other of nodeA.keys.jwks().keys.filter(({ kid }) => kid !== key.kid)) {
         const header = encode({ alg: other.alg, typ: 'at+jwt', kid: other.kid })
-        assert.equal(await otherNode.jwt.verify(`${header}.${payload}.${signature}`, EXPECTED), null)
+        assert.equal(await otherNode.jwt.verify(`${header}.${payload}.${signature}`, EXPECTED_CLAIMS), null)
       }
-      const flipped = altered(tokens[key.alg]!)
-      assert.equal(await otherNode.jwt.verify(flipped, EXPECTED), null)
-      assert.ok(await otherNode.jwt.verify(tokens[key.alg]!, EXPECTED))
+      const alteredToken = altered(tokens[key.alg]!)
+      assert.equal(await otherNode.jwt.verify(alteredToken, EXPECTED_CLAIMS), null)
+      assert.ok(await otherNode.jwt.verify(tokens[key.alg]!, EXPECTED_CLAIMS))
     }
   })
 
@@ -197,12 +201,12 @@ forEachEngine(engine => {
       assert.deepEqual([protectedHeader.alg, protectedHeader.typ], [tokenAlg, 'agent_ws'])
       assert.equal((await services.agentTokens.verify(token, audience))?.agentId, user.id)
       assert.equal(await services.agentTokens.verify(token), null)
-      assert.equal((await introspected(token)).active, true)
+      assert.equal((await introspect(token)).active, true)
     }
     const { token } = await services.agentTokens.exchange(key, undefined, caller())
     assert.equal(decodeProtectedHeader(token).alg, 'EdDSA')
 
-    async function introspected(text: string) {
+    async function introspect(text: string) {
       const { createIntrospection } = await import('../../src/introspection/introspection.ts')
       return createIntrospection(services).introspect(text)
     }

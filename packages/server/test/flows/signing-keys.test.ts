@@ -23,7 +23,7 @@ import { type EngineName, forEachEngine, openTestStorage, type TestStorage } fro
 
 const LONGEST_TOKEN_SECONDS = 900
 const ISSUER = 'https://keyway.test'
-const EXPECTED = { typ: 'agent_ws', audience: 'hub' } as const
+const EXPECTED_CLAIMS = { typ: 'agent_ws', audience: 'hub' } as const
 
 function nodeOn(testStorage: TestStorage, storage: Storage = testStorage.storage) {
   const keys = createSigningKeys({
@@ -51,7 +51,7 @@ function nodeOn(testStorage: TestStorage, storage: Storage = testStorage.storage
     }
     return jwt.sign('agent_ws', claims)
   }
-  const accepts = async (token: string) => (await jwt.verify(token, EXPECTED)) !== null
+  const accepts = async (token: string) => (await jwt.verify(token, EXPECTED_CLAIMS)) !== null
   return { ...keys, issue, accepts }
 }
 
@@ -63,7 +63,7 @@ async function twoNodes(engine: EngineName, t: Parameters<typeof openTestStorage
   return { testStorage, nodeA, nodeB }
 }
 
-const kids = (node: { jwks(): { keys: { kid: string }[] } }) => node.jwks().keys.map(({ kid }) => kid)
+const kidsOf = (node: { jwks(): { keys: { kid: string }[] } }) => node.jwks().keys.map(({ kid }) => kid)
 
 test('a new key is published and known to all nodes before it signs', () => {
   assert.ok(JWKS_MAX_AGE_SECONDS * SECOND + RELOAD_INTERVAL < PUBLISHED_BEFORE_USE)
@@ -77,7 +77,7 @@ forEachEngine(engine => {
   test('two nodes that start concurrently on an empty database agree on one key', async t => {
     const { nodeA, nodeB } = await twoNodes(engine, t)
     assert.deepEqual(nodeA.jwks(), nodeB.jwks())
-    assert.equal(kids(nodeA).length, 1)
+    assert.equal(kidsOf(nodeA).length, 1)
     assert.ok(await nodeB.accepts(nodeA.issue()))
   })
 
@@ -113,9 +113,9 @@ forEachEngine(engine => {
     const oldKid = nodeA.current().kid
     const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
     assert.equal(signsFrom, testStorage.clock.now() + PUBLISHED_BEFORE_USE)
-    assert.deepEqual(kids(nodeA), [oldKid, kid])
+    assert.deepEqual(kidsOf(nodeA), [oldKid, kid])
     await nodeB.reload()
-    assert.deepEqual(kids(nodeB), [oldKid, kid])
+    assert.deepEqual(kidsOf(nodeB), [oldKid, kid])
     testStorage.clock.set(signsFrom - 1)
     assert.equal(nodeA.current().kid, oldKid)
     const lastTokenOfOldKey = nodeA.issue()
@@ -131,10 +131,10 @@ forEachEngine(engine => {
     const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
     const retiresAt = signsFrom + LONGEST_TOKEN_SECONDS * SECOND + RETIREMENT_LEEWAY
     testStorage.clock.set(retiresAt - 1)
-    assert.deepEqual(kids(nodeA), [oldKid, kid])
+    assert.deepEqual(kidsOf(nodeA), [oldKid, kid])
     assert.ok(await nodeA.find(oldKid))
     testStorage.clock.set(retiresAt)
-    assert.deepEqual(kids(nodeA), [kid])
+    assert.deepEqual(kidsOf(nodeA), [kid])
     assert.equal(await nodeA.find(oldKid), null)
   })
 
@@ -143,7 +143,7 @@ forEachEngine(engine => {
     const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
     testStorage.clock.set(signsFrom)
     const token = nodeA.issue()
-    assert.ok(!kids(nodeB).includes(kid))
+    assert.ok(!kidsOf(nodeB).includes(kid))
     assert.ok(await nodeB.accepts(token))
   })
 
@@ -162,12 +162,12 @@ forEachEngine(engine => {
     nodeA.start()
     t.after(nodeA.stop)
     const { kid } = await nodeB.rotate(BY_COMMAND_LINE)
-    await until(() => kids(nodeA).includes(kid))
+    await until(() => kidsOf(nodeA).includes(kid))
     nodeA.stop()
     const secondRotation = await nodeB.rotate(BY_COMMAND_LINE)
     await testStorage.storage.events.publish({ type: 'signing_keys.changed' })
     await testStorage.storage.store.signingKeys.list(testStorage.clock.now())
-    assert.ok(!kids(nodeA).includes(secondRotation.kid), 'stopped')
+    assert.ok(!kidsOf(nodeA).includes(secondRotation.kid), 'stopped')
   })
 
   test('a node finds a rotation whose event was lost', async t => {
@@ -184,8 +184,8 @@ forEachEngine(engine => {
     const firstKey = (await testStorage.storage.store.signingKeys.list(testStorage.clock.now()))[0]!
     const addedKey = await createSealedKey(testStorage)
     await testStorage.storage.store.signingKeys.insertNext(addedKey, testStorage.clock.now() + 900 * SECOND)
-    await until(() => kids(nodeA).includes(addedKey.id))
-    assert.deepEqual(kids(nodeA), [firstKey.id, addedKey.id])
+    await until(() => kidsOf(nodeA).includes(addedKey.id))
+    assert.deepEqual(kidsOf(nodeA), [firstKey.id, addedKey.id])
   })
 
   test('keys that cannot be read are logged once per outage, and the known ones keep signing', async t => {

@@ -216,12 +216,12 @@ forEachEngine(engine => {
     })
 
     test('many keys are stored in several transactions, each of which adds once', async t => {
-      let transactions = 0
+      let transactionCount = 0
       const { meter, reports, userId } = await withMeter(engine, t, real => ({
         ...real,
         async transaction(work, readBack) {
           const outcome = await real.transaction(work, readBack)
-          if (++transactions === 2) throw unavailable('cut')
+          if (++transactionCount === 2) throw unavailable('cut')
           return outcome
         },
       }))
@@ -232,7 +232,7 @@ forEachEngine(engine => {
       await meter.flush()
       assert.deepEqual(soleUsedBucket(await reports.ofUser(userId)), { exchanges: 1200 })
       assert.deepEqual(soleUsedBucket(await reports.ofKey(userId, keys[599]!)), { exchanges: 2 })
-      assert.ok(transactions >= 6, `${transactions} transactions`)
+      assert.ok(transactionCount >= 6, `${transactionCount} transactions`)
     })
 
     test('beyond the maximum number of keys none are counted until a flush, which starts early', async t => {

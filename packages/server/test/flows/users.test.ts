@@ -79,11 +79,11 @@ forEachEngine(engine => {
     const { user, tokens, session } = await services.signIn('a@example.com')
     const { key } = await services.apiKeys.create(user.id, NEW_KEY, caller())
     const mailedLink = await services.sendTo('a@example.com')
-    const received = eventsUntil(services, 'session.ended')
+    const pendingEvents = eventsUntil(services, 'session.ended')
     services.clock.advance(1000)
 
     assert.equal((await services.users.suspend(user.id)).status, 'suspended')
-    assert.ok((await received).includes('user.changed'))
+    assert.ok((await pendingEvents).includes('user.changed'))
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
     assert.equal(
       (await services.magicLinks.inspect(mailedLink.token, address('a@example.com'))).state,
@@ -159,14 +159,14 @@ forEachEngine(engine => {
     await services.users.rename(user.id, 'Ada')
     const { key, apiKey } = await services.apiKeys.create(user.id, NEW_KEY, caller())
     const mailedLink = await services.sendTo('gone@example.com')
-    const received = eventsUntil(services, 'user.changed')
+    const pendingEvents = eventsUntil(services, 'user.changed')
 
     const deletedUser = await services.users.delete(user.id)
     assert.deepEqual(
       { status: deletedUser.status, name: deletedUser.name, email: deletedUser.email },
       { status: 'deleted', name: null, email: null },
     )
-    const types = await received
+    const types = await pendingEvents
     assert.ok(types.includes('session.ended') && types.includes('api_key.changed'))
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
     assert.equal(

@@ -75,7 +75,7 @@ forEachEngine(engine => {
 
   test('a name whose address changes after the check is called at the checked one, and a name with a forbidden address is not called', async t => {
     const services = await openServices(engine, t, { webhookPrivateNetworks: ALLOWED })
-    const forbidden = await openForbidden(t)
+    const forbiddenServer = await openForbidden(t)
     const endpoint = await openEndpoint(t)
     const allowedPort = new URL(endpoint.url).port
     const answers: LookupAddress[][] = []
@@ -90,7 +90,7 @@ forEachEngine(engine => {
     }) as never
     const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED, resolveName) })
     // The URL has the port of the forbidden server, to which a client that resolves the name twice would connect.
-    const { id } = await subscribe(services, `http://rebinding.example.com:${forbidden.port}/`, [
+    const { id } = await subscribe(services, `http://rebinding.example.com:${forbiddenServer.port}/`, [
       'user.created',
     ])
     await services.signIn('ada@example.com')
@@ -109,7 +109,7 @@ forEachEngine(engine => {
       assert.equal(lookupCount, lookupsBefore + 1, 'one look-up, of which the address is used')
       services.clock.advance(HOUR)
     }
-    assert.equal(forbidden.connections(), 0)
+    assert.equal(forbiddenServer.connections(), 0)
     const webhooks = await services.webhooks()
     await webhooks.change(id, { url: `http://rebinding.example.com:${allowedPort}/` }, BY_COMMAND_LINE)
     answers.push([{ address: '127.0.0.1', family: 4 }])

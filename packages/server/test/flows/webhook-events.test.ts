@@ -231,39 +231,42 @@ forEachEngine(engine => {
     const { id } = user
     const by = { at: now, caller: null }
     const otherAddress = address('other@example.com')
-    const updated = (data: object) => [['user.updated', id, { user_id: id, ...data }]]
+    const updatedEvents = (data: object) => [['user.updated', id, { user_id: id, ...data }]]
     const stateEvents = (type: string, status: string) => [[`user.${type}`, id, { user_id: id, status }]]
     const unknownId = newId(now)
     assert.deepEqual(await eventsOf(tx => tx.users.insert(user)), [
       ['user.created', id, { user_id: id, role: 'user', status: 'active' }],
     ])
     assert.deepEqual(await eventsOf(tx => tx.users.insert({ ...user, id: unknownId })), [])
-    const imported = aUser({ role: 'support' })
-    assert.deepEqual(await eventsOf(tx => tx.users.insertImported(imported, null)), [
-      ['user.created', imported.id, { user_id: imported.id, role: 'support', status: 'active' }],
+    const importedUser = aUser({ role: 'support' })
+    assert.deepEqual(await eventsOf(tx => tx.users.insertImported(importedUser, null)), [
+      ['user.created', importedUser.id, { user_id: importedUser.id, role: 'support', status: 'active' }],
     ])
-    assert.deepEqual(await eventsOf(tx => tx.users.insertImported(imported, null)), [])
-    assert.deepEqual(await eventsOf(tx => tx.users.rename(id, 'Ada', now)), updated({ changed: ['name'] }))
+    assert.deepEqual(await eventsOf(tx => tx.users.insertImported(importedUser, null)), [])
+    assert.deepEqual(
+      await eventsOf(tx => tx.users.rename(id, 'Ada', now)),
+      updatedEvents({ changed: ['name'] }),
+    )
     assert.deepEqual(
       await eventsOf(tx => tx.users.setLocale(id, 'de', now)),
-      updated({ changed: ['locale'] }),
+      updatedEvents({ changed: ['locale'] }),
     )
     assert.deepEqual(
       await eventsOf(tx => audited(tx).users.setRole(id, 'support', now)),
-      updated({ changed: ['role'], role: 'support' }),
+      updatedEvents({ changed: ['role'], role: 'support' }),
     )
     assert.deepEqual(
       await eventsOf(tx => tx.users.changeEmail(id, user.email!, otherAddress, by)),
-      updated({ changed: ['email'] }),
+      updatedEvents({ changed: ['email'] }),
     )
-    const deletion = (deletesAt: number | null) =>
-      updated({ changed: ['deletes_at'], deletes_at: toRfc3339OrNull(deletesAt) })
-    assert.deepEqual(await eventsOf(tx => tx.users.scheduleDeletion(id, now, by)), deletion(now))
+    const deletionEvents = (deletesAt: number | null) =>
+      updatedEvents({ changed: ['deletes_at'], deletes_at: toRfc3339OrNull(deletesAt) })
+    assert.deepEqual(await eventsOf(tx => tx.users.scheduleDeletion(id, now, by)), deletionEvents(now))
     assert.deepEqual(
       await eventsOf(tx => tx.users.postponeDeletion(id, now + 3 * DAY, now)),
-      deletion(now + 3 * DAY),
+      deletionEvents(now + 3 * DAY),
     )
-    assert.deepEqual(await eventsOf(tx => tx.users.cancelDeletion(id, by)), deletion(null))
+    assert.deepEqual(await eventsOf(tx => tx.users.cancelDeletion(id, by)), deletionEvents(null))
     assert.deepEqual(await eventsOf(tx => tx.users.cancelDeletion(id, by)), [])
     assert.deepEqual(
       await eventsOf(tx => audited(tx).users.suspend(id, now)),
@@ -327,11 +330,11 @@ forEachEngine(engine => {
     const revoke = () => eventsOf(tx => tx.apiKeys.revoke(id, now, { at: now, caller: null }))
     assert.deepEqual(await revoke(), [event('revoked', id)])
     assert.deepEqual(await revoke(), [])
-    const imported = aKey(userId, { createdAt: now })
-    assert.equal((await eventsOf(tx => tx.apiKeys.insertImported(imported)))[0]?.[0], 'api_key.created')
-    assert.deepEqual(await eventsOf(tx => tx.apiKeys.insertImported(imported)), [])
+    const importedKey = aKey(userId, { createdAt: now })
+    assert.equal((await eventsOf(tx => tx.apiKeys.insertImported(importedKey)))[0]?.[0], 'api_key.created')
+    assert.deepEqual(await eventsOf(tx => tx.apiKeys.insertImported(importedKey)), [])
     const eventsOfAll = await eventsOf(tx => tx.apiKeys.revokeAllOf(userId, now))
-    assert.ok(eventsOfAll.some(([type, key]) => type === 'api_key.revoked' && key === imported.id))
+    assert.ok(eventsOfAll.some(([type, key]) => type === 'api_key.revoked' && key === importedKey.id))
   })
 
   test('an event about the end of a session says its cause, and reuse has an event of its own', async t => {
@@ -349,27 +352,27 @@ forEachEngine(engine => {
       ])
       return id
     }
-    const ended = (id: string, cause: string) => [
+    const endedEvents = (id: string, cause: string) => [
       'session.ended',
       id,
       { session_id: id, user_id: userId, cause },
     ]
     const end = (id: string, cause: 'logout' | 'reuse') => eventsOf(tx => tx.sessions.end(id, cause, now, by))
-    const loggedOut = await insert()
-    assert.deepEqual(await end(loggedOut, 'logout'), [ended(loggedOut, 'logout')])
-    assert.deepEqual(await end(loggedOut, 'logout'), [])
+    const loggedOutSession = await insert()
+    assert.deepEqual(await end(loggedOutSession, 'logout'), [endedEvents(loggedOutSession, 'logout')])
+    assert.deepEqual(await end(loggedOutSession, 'logout'), [])
     const reusedSession = await insert()
     assert.deepEqual(await end(reusedSession, 'reuse'), [
       ['session.reuse_detected', reusedSession, { session_id: reusedSession, user_id: userId }],
-      ended(reusedSession, 'reuse'),
+      endedEvents(reusedSession, 'reuse'),
     ])
-    const suspended = await insert()
+    const suspendedSession = await insert()
     assert.deepEqual(await eventsOf(tx => tx.sessions.endAllOf(userId, 'suspended', null, by)), [
-      ended(suspended, 'suspended'),
+      endedEvents(suspendedSession, 'suspended'),
     ])
-    const surplus = await insert()
+    const surplusSession = await insert()
     assert.deepEqual(await eventsOf(tx => tx.sessions.endSurplusOf(userId, 0, 10, by)), [
-      ended(surplus, 'revoked'),
+      endedEvents(surplusSession, 'revoked'),
     ])
     const signInId = newId(now)
     const grant = { scopes: [], audience: null, signInId }
@@ -380,7 +383,7 @@ forEachEngine(engine => {
       [(tx: Transaction) => tx.sessions.endAllOfSignIn(signInId, by), 'logout'],
     ] as const) {
       const id = await insert(appSessionFields)
-      assert.deepEqual(await eventsOf(endSessions), [ended(id, cause)])
+      assert.deepEqual(await eventsOf(endSessions), [endedEvents(id, cause)])
     }
   })
 
@@ -405,14 +408,14 @@ forEachEngine(engine => {
 test('a low balance is announced by the charge that crosses the mark, and by no other entry', () => {
   const mark = 5_000_000
   const entry = (amount: number, balanceAfter: number) => ({ ...anEntry('ann', amount), balanceAfter })
-  const crossing = entry(-1, mark - 1)
-  const announced = lowBalances(
-    [crossing, entry(-1, mark), entry(-2, mark - 3), entry(1, mark - 1), entry(-2, mark - 1)],
+  const crossingEntry = entry(-1, mark - 1)
+  const announcedEvents = lowBalances(
+    [crossingEntry, entry(-1, mark), entry(-2, mark - 3), entry(1, mark - 1), entry(-2, mark - 1)],
     mark,
   )
   const data = (balance: string) => ({ user_id: 'ann', balance, mark: '5.00', currency: 'USD' })
-  const event = { type: 'balance.low', subject: { type: 'balance', id: 'ann' }, at: crossing.createdAt }
-  assert.deepEqual(announced, [
+  const event = { type: 'balance.low', subject: { type: 'balance', id: 'ann' }, at: crossingEntry.createdAt }
+  assert.deepEqual(announcedEvents, [
     { ...event, data: data('4.999999') },
     { ...event, data: data('4.999999') },
   ])

@@ -4,7 +4,7 @@ import { type KnownScope, SCOPES } from '@keyway/sdk/protocol'
 import type { Access } from '../../src/http/authenticate.ts'
 import { ADMINISTRATIVE_RIGHTS } from '../support/administrative-rights.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 
@@ -130,7 +130,11 @@ async function openCredentials(engine: EngineName, t: TestContext) {
       refusal: always('network_not_allowed'),
     },
     { name: 'suspended key', headers: bearer(suspendedKey.key), refusal: always('account_suspended') },
-    { name: 'app secret', headers: basic('reports', secret), refusal: always('authentication_required') },
+    {
+      name: 'app secret',
+      headers: basicAuthorization('reports', secret),
+      refusal: always('authentication_required'),
+    },
   ]
   const headersOf = (name: string) => credentials.find(each => each.name === name)!.headers
   return { server, credentials, headersOf, userId: user.id }
@@ -279,8 +283,8 @@ describe('a credential outside the Authorization header', () => {
       for (const headers of [
         { Cookie: `access_token=${secret}` },
         { 'X-API-Key': secret },
-        basic(secret, ''),
-        basic('', secret),
+        basicAuthorization(secret, ''),
+        basicAuthorization('', secret),
       ]) {
         assert.equal((await server.get('/v1/me', { headers })).status, 401)
       }

@@ -116,10 +116,10 @@ forEachEngine(engine => {
     assert.equal(exportedData.deletes_at, deletesAt)
     const admin = await server.signIn('admin@example.com')
     await server.users.setRole(admin.user.id, 'admin')
-    const shownToAdmin = await server.get(`/v1/admin/users/${ada.user.id}`, {
+    const adminView = await server.get(`/v1/admin/users/${ada.user.id}`, {
       token: admin.tokens.accessToken,
     })
-    assert.equal(shownToAdmin.body.deletes_at, deletesAt)
+    assert.equal(adminView.body.deletes_at, deletesAt)
     const restoration = await server.post('/v1/me/restore', {}, { token })
     assert.deepEqual([restoration.status, restoration.body.deletes_at], [200, null])
 

@@ -37,10 +37,14 @@ async function open(engine: EngineName, t: TestContext) {
   }
   const keyOf = async (token: string, scopes?: string[]) => (await server.createKey(token, { scopes })).key
 
-  const oldSession = await person('old', 'admin')
-  const oldSupport = await person('old-support', 'support')
+  const adminWithOldSession = await person('old', 'admin')
+  const supportWithOldSession = await person('old-support', 'support')
   clock.advance(REAUTHENTICATION_WINDOW)
-  const refreshed = await server.sessions.refresh(oldSession.tokens.refreshToken, null, server.caller())
+  const refreshResult = await server.sessions.refresh(
+    adminWithOldSession.tokens.refreshToken,
+    null,
+    server.caller(),
+  )
 
   const admin = await person('admin', 'admin')
   const support = await person('support', 'support')
@@ -83,15 +87,18 @@ async function open(engine: EngineName, t: TestContext) {
   await otherNode.users.setRole(formerAdmin.user.id, 'user')
   await otherNode.users.suspend(suspendedAdmin.user.id)
 
-  const afterReauthenticationWindow = {
+  const refusalsAfterWindow = {
     'admin:read': null,
     'admin:write': 'reauthentication_required',
     'admin:session': 'reauthentication_required',
   }
-  const readOnly = { 'admin:read': null, 'admin:write': 'forbidden', 'admin:session': 'forbidden' }
-  const unscopedAdminKey = { 'admin:read': null, 'admin:write': null, 'admin:session': 'session_required' }
-  const withoutAdminScopes = { ...refuseAll('insufficient_scope'), 'admin:session': 'session_required' }
-  const withoutAdminRole = { ...refuseAll('forbidden'), 'admin:session': 'session_required' }
+  const readOnlyRefusals = { 'admin:read': null, 'admin:write': 'forbidden', 'admin:session': 'forbidden' }
+  const unscopedKeyRefusals = { 'admin:read': null, 'admin:write': null, 'admin:session': 'session_required' }
+  const refusalsWithoutAdminScopes = {
+    ...refuseAll('insufficient_scope'),
+    'admin:session': 'session_required',
+  }
+  const refusalsWithoutAdminRole = { ...refuseAll('forbidden'), 'admin:session': 'session_required' }
   const credentials: Credential[] = [
     { name: 'nothing', token: null, refusals: refuseAll('authentication_required') },
     {
@@ -99,14 +106,14 @@ async function open(engine: EngineName, t: TestContext) {
       token: admin.token,
       refusals: { 'admin:read': null, 'admin:write': null, 'admin:session': null },
     },
-    { name: 'the session of support', token: support.token, refusals: readOnly },
-    { name: 'the old session of support', token: oldSupport.token, refusals: readOnly },
+    { name: 'the session of support', token: support.token, refusals: readOnlyRefusals },
+    { name: 'the old session of support', token: supportWithOldSession.token, refusals: readOnlyRefusals },
     { name: 'the session of a user', token: user.token, refusals: refuseAll('forbidden') },
-    { name: 'a session of 30 minutes', token: oldSession.token, refusals: afterReauthenticationWindow },
+    { name: 'a session of 30 minutes', token: adminWithOldSession.token, refusals: refusalsAfterWindow },
     {
       name: 'the same, refreshed',
-      token: refreshed.tokens.accessToken,
-      refusals: afterReauthenticationWindow,
+      token: refreshResult.tokens.accessToken,
+      refusals: refusalsAfterWindow,
     },
     { name: 'a refresh token', token: admin.tokens.refreshToken, refusals: refuseAll('invalid_token') },
     {
@@ -125,22 +132,26 @@ async function open(engine: EngineName, t: TestContext) {
       token: suspendedAdmin.token,
       refusals: refuseAll('invalid_token'),
     },
-    { name: "an administrator's key without scopes", token: keys.admin, refusals: unscopedAdminKey },
+    { name: "an administrator's key without scopes", token: keys.admin, refusals: unscopedKeyRefusals },
     {
       name: 'a key with admin:read',
       token: keys.read,
-      refusals: { ...withoutAdminScopes, 'admin:read': null },
+      refusals: { ...refusalsWithoutAdminScopes, 'admin:read': null },
     },
     {
       name: 'a key with admin:write',
       token: keys.write,
-      refusals: { ...withoutAdminScopes, 'admin:write': null },
+      refusals: { ...refusalsWithoutAdminScopes, 'admin:write': null },
     },
-    { name: 'a key with all other scopes', token: keys.other, refusals: withoutAdminScopes },
-    { name: "a user's key without scopes", token: keys.user, refusals: withoutAdminRole },
-    { name: 'a key of support without scopes', token: keys.support, refusals: withoutAdminRole },
-    { name: 'a key of a former administrator', token: keys.former, refusals: withoutAdminRole },
-    { name: 'a scoped key of a former administrator', token: keys.formerScoped, refusals: withoutAdminRole },
+    { name: 'a key with all other scopes', token: keys.other, refusals: refusalsWithoutAdminScopes },
+    { name: "a user's key without scopes", token: keys.user, refusals: refusalsWithoutAdminRole },
+    { name: 'a key of support without scopes', token: keys.support, refusals: refusalsWithoutAdminRole },
+    { name: 'a key of a former administrator', token: keys.former, refusals: refusalsWithoutAdminRole },
+    {
+      name: 'a scoped key of a former administrator',
+      token: keys.formerScoped,
+      refusals: refusalsWithoutAdminRole,
+    },
     { name: 'a revoked key', token: keys.revoked.key, refusals: refuseAll('api_key_revoked') },
     {
       name: 'a key of a suspended administrator',
@@ -156,7 +167,10 @@ async function open(engine: EngineName, t: TestContext) {
   return { ...server, admin, support, user, former: formerAdmin, keys, credentials, person }
 }
 
-function request(name: string, ids: Record<string, string>): { method: string; path: string; body?: object } {
+function requestFor(
+  name: string,
+  ids: Record<string, string>,
+): { method: string; path: string; body?: object } {
   const [method, template] = name.split(' ') as [string, string]
   const path = template.replaceAll(/\{(\w+)\}/g, (_, id: string) => ids[id] ?? newId(0))
   return { method, path, ...(method === 'POST' || method === 'PATCH' ? { body: {} } : {}) }
@@ -173,7 +187,7 @@ forEachEngine(engine => {
     const codes = new Set(credentials.flatMap(({ refusals }) => Object.values(refusals)))
     for (const [name, access] of Object.entries(ADMINISTRATIVE_RIGHTS)) {
       for (const { name: who, token, cookie, refusals } of credentials) {
-        const { method, path, body } = request(name, { address: 'nobody@example.com', app_id: 'unknown' })
+        const { method, path, body } = requestFor(name, { address: 'nobody@example.com', app_id: 'unknown' })
         const headers: Record<string, string> = cookie
           ? { Cookie: `__Host-keyway_session=${cookie}; keyway_session=${cookie}` }
           : {}
@@ -207,17 +221,17 @@ forEachEngine(engine => {
     const admin = await person('maker', 'admin')
     const user = await person('other', 'user')
     const newKey = await createKey(admin.token)
-    const limited = await createKey(admin.token, { scopes: ['agent:connect'] })
+    const limitedKeyAnswer = await createKey(admin.token, { scopes: ['agent:connect'] })
     clock.advance(30 * MINUTE)
     const { tokens } = await sessions.refresh(admin.tokens.refreshToken, null, caller())
-    const make = (token: string, body: object) => call('POST', '/v1/api-keys', { token, body })
+    const createKeyAs = (token: string, body: object) => call('POST', '/v1/api-keys', { token, body })
     const rotateKey = (id: string) => call('POST', `/v1/api-keys/${id}/rotate`, { token: tokens.accessToken })
     for (const body of [{}, { scopes: [] }, { scopes: ['admin:write'] }])
-      assert.equal((await make(tokens.accessToken, body)).body.code, 'reauthentication_required')
+      assert.equal((await createKeyAs(tokens.accessToken, body)).body.code, 'reauthentication_required')
     assert.equal((await rotateKey(newKey.id)).body.code, 'reauthentication_required')
-    assert.equal((await make(tokens.accessToken, { scopes: ['agent:connect'] })).status, 201)
-    assert.equal((await rotateKey(limited.id)).status, 201)
-    assert.equal((await make(user.token, {})).status, 201)
+    assert.equal((await createKeyAs(tokens.accessToken, { scopes: ['agent:connect'] })).status, 201)
+    assert.equal((await rotateKey(limitedKeyAnswer.id)).status, 201)
+    assert.equal((await createKeyAs(user.token, {})).status, 201)
   })
 
   test('a role is given by a signed-in administrator only, and nobody promotes themselves', async t => {

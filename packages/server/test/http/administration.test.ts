@@ -5,7 +5,7 @@ import { DAY, MINUTE } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { Client } from '../hub/client.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { basic, type CallOptions, openServer } from '../support/http.ts'
+import { basicAuthorization, type CallOptions, openServer } from '../support/http.ts'
 import { until } from '../support/patience.ts'
 import { address } from '../support/services.ts'
 
@@ -85,8 +85,8 @@ forEachEngine(engine => {
     const path = `/users/${ada.user.id}`
     const { key } = await server.createKey(ada.tokens.accessToken)
     assert.equal((await call('PATCH', path, { status: 'suspended' })).body.errors[0].field, 'reason')
-    const suspended = await call('PATCH', path, { status: 'suspended', reason: 'spam' })
-    assert.deepEqual([suspended.status, suspended.body.status], [200, 'suspended'])
+    const suspensionAnswer = await call('PATCH', path, { status: 'suspended', reason: 'spam' })
+    assert.deepEqual([suspensionAnswer.status, suspensionAnswer.body.status], [200, 'suspended'])
     const auditEvent = await lastAuditEvent()
     assert.deepEqual(
       [
@@ -96,7 +96,13 @@ forEachEngine(engine => {
         auditEvent.reason?.text,
         auditEvent.requestId,
       ],
-      ['user.suspended', admin.user.id, admin.session.id, 'spam', suspended.headers.get('x-request-id')],
+      [
+        'user.suspended',
+        admin.user.id,
+        admin.session.id,
+        'spam',
+        suspensionAnswer.headers.get('x-request-id'),
+      ],
     )
     assert.equal((await server.post('/auth/agent-token', { api_key: key })).body.code, 'account_suspended')
     assert.equal((await call('PATCH', path, { status: 'active' })).body.status, 'active')
@@ -173,10 +179,13 @@ forEachEngine(engine => {
     const path = `/users/${ada.user.id}/credits`
     const body = { amount: '5.00', description: 'Refund', reason: 'order 1' }
     const headers = { 'Idempotency-Key': 'refund-1' }
-    const first = await call('POST', path, body, { headers })
-    assert.deepEqual([first.status, first.body.balance_after, first.body.kind], [201, '7.00', 'credit'])
+    const firstAnswer = await call('POST', path, body, { headers })
+    assert.deepEqual(
+      [firstAnswer.status, firstAnswer.body.balance_after, firstAnswer.body.kind],
+      [201, '7.00', 'credit'],
+    )
     const answers = await Promise.all(Array.from({ length: 20 }, () => call('POST', path, body, { headers })))
-    assert.deepEqual(new Set(answers.map(answer => answer.body.id)), new Set([first.body.id]))
+    assert.deepEqual(new Set(answers.map(answer => answer.body.id)), new Set([firstAnswer.body.id]))
     for (const [to, other] of [
       [path, { ...body, amount: '6.00' }],
       [`/users/${admin.user.id}/credits`, body],
@@ -227,8 +236,10 @@ forEachEngine(engine => {
       ],
     )
     const path = `/v1/admin/users/${ada.user.id}/ledger`
-    const reads = Array.from({ length: 130 }, () => server.get(path, { token: support.tokens.accessToken }))
-    const codes = (await Promise.all(reads)).map(({ status }) => status)
+    const pendingReads = Array.from({ length: 130 }, () =>
+      server.get(path, { token: support.tokens.accessToken }),
+    )
+    const codes = (await Promise.all(pendingReads)).map(({ status }) => status)
     assert.deepEqual(
       [codes.filter(code => code === 200).length, codes.filter(code => code === 429).length],
       [118, 12],
@@ -244,45 +255,52 @@ forEachEngine(engine => {
   test('keys of all people are found by prefix, external id, last use and expiry, and many are revoked at once', async t => {
     const { call, list, server, ada, clock, lastAuditEvent } = await open(engine, t)
     const token = ada.tokens.accessToken
-    const start = clock.now()
+    const startTime = clock.now()
     const timestamp = (ms: number) => new Date(ms).toISOString()
     const keyWithoutExpiry = await server.createKey(token, { external_id: 'customer-1' })
     clock.advance(1)
     const keyWithExpiry = await server.createKey(token, {
-      expires_at: timestamp(start + DAY),
+      expires_at: timestamp(startTime + DAY),
       external_id: 'customer-1',
     })
     clock.advance(1)
-    const usedKey = await server.createKey(token, { expires_at: timestamp(start + 30 * DAY) })
+    const usedKey = await server.createKey(token, { expires_at: timestamp(startTime + 30 * DAY) })
     clock.advance(1)
     const revokedKey = await server.createKey(token)
     await call('DELETE', `/api-keys/${revokedKey.id}`)
-    const ids = async (filter: string) =>
+    const idsMatching = async (filter: string) =>
       (await list(`/api-keys?${filter}`)).data.map(({ id }: { id: string }) => id)
-    assert.deepEqual(await ids(''), [revokedKey.id, usedKey.id, keyWithExpiry.id, keyWithoutExpiry.id])
-    assert.deepEqual(await ids(`prefix=${keyWithoutExpiry.key.slice(0, 12)}`), [keyWithoutExpiry.id])
-    assert.deepEqual(await ids('external_id=customer-1'), [keyWithExpiry.id, keyWithoutExpiry.id])
-    assert.deepEqual(await ids('never_expires=true'), [keyWithoutExpiry.id])
-    assert.deepEqual(await ids(`expires_before=${timestamp(start + 7 * DAY)}`), [keyWithExpiry.id])
-    assert.deepEqual(await ids(`expires_before=${timestamp(start + 31 * DAY)}`), [
+    assert.deepEqual(await idsMatching(''), [
+      revokedKey.id,
+      usedKey.id,
+      keyWithExpiry.id,
+      keyWithoutExpiry.id,
+    ])
+    assert.deepEqual(await idsMatching(`prefix=${keyWithoutExpiry.key.slice(0, 12)}`), [keyWithoutExpiry.id])
+    assert.deepEqual(await idsMatching('external_id=customer-1'), [keyWithExpiry.id, keyWithoutExpiry.id])
+    assert.deepEqual(await idsMatching('never_expires=true'), [keyWithoutExpiry.id])
+    assert.deepEqual(await idsMatching(`expires_before=${timestamp(startTime + 7 * DAY)}`), [
+      keyWithExpiry.id,
+    ])
+    assert.deepEqual(await idsMatching(`expires_before=${timestamp(startTime + 31 * DAY)}`), [
       keyWithExpiry.id,
       usedKey.id,
     ])
     await server.post('/auth/agent-token', { api_key: usedKey.key })
     clock.advance(MINUTE)
     await server.apiKeys.flushUses()
-    assert.deepEqual(await ids(`unused_since=${timestamp(start + 2)}`), [
+    assert.deepEqual(await idsMatching(`unused_since=${timestamp(startTime + 2)}`), [
       keyWithExpiry.id,
       keyWithoutExpiry.id,
     ])
-    assert.deepEqual(await ids(`unused_since=${timestamp(start + 2)}&never_expires=true`), [
+    assert.deepEqual(await idsMatching(`unused_since=${timestamp(startTime + 2)}&never_expires=true`), [
       keyWithoutExpiry.id,
     ])
     assert.equal((await call('GET', `/api-keys?prefix=${usedKey.key}`)).status, 400)
-    const limited = await call('PATCH', `/api-keys/${usedKey.id}`, {
+    const limitAnswer = await call('PATCH', `/api-keys/${usedKey.id}`, {
       operator_limits: { requests: [{ limit: 1, per: 'minute' }] },
     })
-    assert.deepEqual(limited.body.operator_limits, { requests: [{ limit: 1, per: 'minute' }] })
+    assert.deepEqual(limitAnswer.body.operator_limits, { requests: [{ limit: 1, per: 'minute' }] })
     const key_ids = [keyWithoutExpiry.id, keyWithExpiry.id, newId(0)]
     const answer = await call('POST', '/api-keys/revoke', { key_ids, reason: 'leaked' })
     assert.deepEqual(new Set(answer.body.revoked), new Set([keyWithoutExpiry.id, keyWithExpiry.id]))
@@ -324,13 +342,13 @@ forEachEngine(engine => {
     const now = clock.now()
     const mails = (await list('/mails?state=queued')).data as { id: string; template: string }[]
     const signIn = mails.find(({ template }) => template === 'sign_in')!
-    const welcome = mails.find(({ template }) => template === 'welcome')!
-    assert.equal((await call('POST', `/mails/${welcome.id}/send-again`)).body.code, 'mail_not_available')
-    const leased = await store.outbox.lease(now, now + MINUTE, 100)
-    for (const { id } of leased)
+    const welcomeMail = mails.find(({ template }) => template === 'welcome')!
+    assert.equal((await call('POST', `/mails/${welcomeMail.id}/send-again`)).body.code, 'mail_not_available')
+    const leasedMails = await store.outbox.lease(now, now + MINUTE, 100)
+    for (const { id } of leasedMails)
       await store.outbox.settle(id, now + MINUTE, { state: 'failed', at: now, error: 'no' })
     assert.deepEqual((await list('/mails?state=queued')).data, [])
-    const resendAnswer = await call('POST', `/mails/${welcome.id}/send-again`)
+    const resendAnswer = await call('POST', `/mails/${welcomeMail.id}/send-again`)
     assert.deepEqual([resendAnswer.status, resendAnswer.body.state], [200, 'queued'])
     assert.equal((await call('POST', `/mails/${signIn.id}/send-again`)).body.code, 'mail_not_available')
     assert.equal((await call('POST', `/mails/${newId(0)}/send-again`)).status, 404)
@@ -381,7 +399,8 @@ forEachEngine(engine => {
     const secret = await call('POST', `${path}/secrets`)
     assert.match(secret.body.secret, /^sva_/)
     const signsIn = async (each: string) =>
-      (await server.post('/auth/introspect', { token: 'x' }, { headers: basic('shop', each) })).status
+      (await server.post('/auth/introspect', { token: 'x' }, { headers: basicAuthorization('shop', each) }))
+        .status
     assert.deepEqual([await signsIn(registration.body.secret), await signsIn(secret.body.secret)], [200, 200])
     const { secrets } = (await call('GET', path)).body
     assert.deepEqual([secrets.length, secrets[0].id], [2, secret.body.id])
@@ -418,11 +437,11 @@ forEachEngine(engine => {
     const shopApp = (await store.apps.find('shop'))!
     await store.apps.insert({ ...shopApp, id: 'dyn-0123456789' })
     const idsOf = async (filter: string) => {
-      const ids: string[] = []
+      const idsMatching: string[] = []
       for (let cursor = ''; ; ) {
         const page = await list(`/apps?limit=1${filter}${cursor}`)
-        ids.push(...page.data.map(({ id }: { id: string }) => id))
-        if (!page.has_more) return ids
+        idsMatching.push(...page.data.map(({ id }: { id: string }) => id))
+        if (!page.has_more) return idsMatching
         cursor = `&cursor=${page.next_cursor}`
       }
     }

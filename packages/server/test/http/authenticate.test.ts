@@ -9,7 +9,7 @@ import { KeywayError } from '../../src/errors.ts'
 import { type Access, clientCredentials, createAuthenticate } from '../../src/http/authenticate.ts'
 import { caller, openServices } from '../support/services.ts'
 
-const KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 /**
  * A server with one route for each kind of access, which answers with the principal. The rule does not depend on the
@@ -58,7 +58,7 @@ async function open(t: TestContext) {
 
   const { user, session, tokens } = await services.signIn('ann@example.com')
   const createKey = async (scopes: string[] | null) =>
-    (await services.apiKeys.create(user.id, { ...KEY, scopes } as typeof KEY, caller())).key
+    (await services.apiKeys.create(user.id, { ...NEW_KEY, scopes } as typeof NEW_KEY, caller())).key
   const [any, scoped] = [await createKey(null), await createKey(['agent:connect'])]
   return { services, call, createKey, user, session, token: tokens.accessToken, any, scoped }
 }
@@ -92,9 +92,9 @@ test('a session is accepted by every route of a person, and a key by those that 
     await call('owner', `Bearer ${scoped}`),
     insufficientScope('No scope grants this. Use a key without scopes, or sign in.'),
   )
-  const otherScope = await call('keys:read' as Access, `Bearer ${scoped}`)
+  const answerToOtherScope = await call('keys:read' as Access, `Bearer ${scoped}`)
   assert.deepEqual(
-    otherScope,
+    answerToOtherScope,
     insufficientScope(
       'This API key lacks the scope keys:read. Use a key that has it, or one without scopes.',
     ),

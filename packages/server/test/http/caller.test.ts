@@ -6,14 +6,18 @@ import { MIN_FORWARDED_REQUESTS } from '../../src/http/proxy-watch.ts'
 import { createLog } from '../../src/log.ts'
 
 const log = createLog('silent')
-const behindProxies = createCallers({ trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'], host: '127.0.0.1', log })
+const proxiedCallers = createCallers({
+  trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'],
+  host: '127.0.0.1',
+  log,
+})
 
-function from(remoteAddress: string, headers: Record<string, string> = {}): IncomingMessage {
+function requestFrom(remoteAddress: string, headers: Record<string, string> = {}): IncomingMessage {
   return { socket: { remoteAddress }, headers } as unknown as IncomingMessage
 }
 
 const callerThrough = (forwarded: string) =>
-  behindProxies.of(from('10.0.0.1', { 'x-forwarded-for': forwarded }))
+  proxiedCallers.of(requestFrom('10.0.0.1', { 'x-forwarded-for': forwarded }))
 
 test('the client behind trusted proxies is the right-most address that is not a trusted proxy', () => {
   assert.equal(callerThrough('1.2.3.4, 203.0.113.7').address, '203.0.113.7')
@@ -40,7 +44,7 @@ test('addresses of one IPv6 /64 are one network, and IPv4-mapped addresses are I
   assert.equal(callerThrough('fe80::1%eth0').address, 'fe80::1')
 })
 
-const FORWARDED = {
+const FORWARDED_HEADERS = {
   'x-forwarded-for': '1.1.1.1',
   forwarded: 'for=1.1.1.1',
   'x-real-ip': '1.1.1.1',
@@ -58,40 +62,40 @@ function openCallers() {
     now: () => nowMs,
   })
   const call = (peer: string, headers: Record<string, string> = {}, times = 1) => {
-    for (let n = 0; n < times; n++) assert.equal(callers.of(from(peer, headers)).address, peer)
+    for (let n = 0; n < times; n++) assert.equal(callers.of(requestFrom(peer, headers)).address, peer)
   }
   return { callers, warnings, call, advance: (milliseconds: number) => (nowMs += milliseconds) }
 }
 
 test('forwarding headers are ignored without a trusted proxy', () => {
-  openCallers().call('192.0.2.1', FORWARDED)
+  openCallers().call('192.0.2.1', FORWARDED_HEADERS)
 })
 
 test('the log warns once an hour of each proxy that the settings do not list', () => {
   const { warnings, call, advance } = openCallers()
-  call('10.0.0.1', FORWARDED, 50)
-  call('10.0.0.2', FORWARDED, 50)
+  call('10.0.0.1', FORWARDED_HEADERS, 50)
+  call('10.0.0.2', FORWARDED_HEADERS, 50)
   call('10.0.0.3', {}, 50)
   assert.deepEqual(
     warnings.map(({ peer }) => peer),
     ['10.0.0.1', '10.0.0.2'],
   )
   advance(3_600_000)
-  call('10.0.0.1', FORWARDED)
+  call('10.0.0.1', FORWARDED_HEADERS)
   assert.equal(warnings.length, 3)
 })
 
 test('requests from public addresses cannot cause a failed proxy check of /readyz', () => {
   const { callers, call } = openCallers()
-  for (const stranger of ['192.0.2.1', '203.0.113.9', '2001:db8::1']) call(stranger, FORWARDED, 1000)
+  for (const stranger of ['192.0.2.1', '203.0.113.9', '2001:db8::1']) call(stranger, FORWARDED_HEADERS, 1000)
   assert.equal(callers.proxyMistake, null)
 })
 
 test('/readyz reports an unlisted private proxy that forwards most of its requests, until ten minutes after the last', () => {
   const { callers, call, advance } = openCallers()
-  call('10.0.0.1', FORWARDED, MIN_FORWARDED_REQUESTS - 1)
+  call('10.0.0.1', FORWARDED_HEADERS, MIN_FORWARDED_REQUESTS - 1)
   assert.equal(callers.proxyMistake, null)
-  call('10.0.0.1', FORWARDED)
+  call('10.0.0.1', FORWARDED_HEADERS)
   assert.match(callers.proxyMistake!, /KEYWAY_TRUSTED_PROXIES/)
   assert.doesNotMatch(callers.proxyMistake!, /10\.0|\d+\.\d+/)
   advance(600_000 - 1)
@@ -103,7 +107,7 @@ test('/readyz reports an unlisted private proxy that forwards most of its reques
 test('a forwarding header that a client sends through a proxy that adds none causes no failed check', () => {
   const { callers, call } = openCallers()
   for (let n = 0; n < 100; n++) {
-    call('127.0.0.1', FORWARDED)
+    call('127.0.0.1', FORWARDED_HEADERS)
     call('127.0.0.1')
   }
   assert.equal(callers.proxyMistake, null)
@@ -111,23 +115,26 @@ test('a forwarding header that a client sends through a proxy that adds none cau
 
 test('requests from public addresses do not evict counts of private proxies', () => {
   const { callers, call } = openCallers()
-  call('10.0.0.1', FORWARDED, MIN_FORWARDED_REQUESTS)
-  for (let n = 0; n < 1000; n++) call(`198.51.${n >> 8}.${n & 255}`, FORWARDED)
+  call('10.0.0.1', FORWARDED_HEADERS, MIN_FORWARDED_REQUESTS)
+  for (let n = 0; n < 1000; n++) call(`198.51.${n >> 8}.${n & 255}`, FORWARDED_HEADERS)
   assert.ok(callers.proxyMistake)
 })
 
 test('a peer without an address has the same limits as others', () => {
   const requestWithoutAddress = { socket: {}, headers: {} } as unknown as IncomingMessage
-  assert.ok(behindProxies.of(requestWithoutAddress).network)
+  assert.ok(proxiedCallers.of(requestWithoutAddress).network)
 })
 
 test('a request is local only from this machine, to a loopback name, and without a proxy', () => {
   const callers = createCallers({ trustedProxies: [], host: '127.0.0.1', log })
-  assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost:8080' })), true)
-  assert.equal(callers.isLocal(from('::1', { host: '[::1]:8080' })), true)
-  assert.equal(callers.isLocal(from('127.0.0.1', { host: 'evil.test' })), false)
-  assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost', 'x-forwarded-for': '1.1.1.1' })), false)
-  assert.equal(callers.isLocal(from('192.0.2.1', { host: 'localhost' })), false)
+  assert.equal(callers.isLocal(requestFrom('127.0.0.1', { host: 'localhost:8080' })), true)
+  assert.equal(callers.isLocal(requestFrom('::1', { host: '[::1]:8080' })), true)
+  assert.equal(callers.isLocal(requestFrom('127.0.0.1', { host: 'evil.test' })), false)
+  assert.equal(
+    callers.isLocal(requestFrom('127.0.0.1', { host: 'localhost', 'x-forwarded-for': '1.1.1.1' })),
+    false,
+  )
+  assert.equal(callers.isLocal(requestFrom('192.0.2.1', { host: 'localhost' })), false)
   // Proxies and tunnels add these headers, so a request with one of them does not count as local.
   for (const header of [
     'x-forwarded-host',
@@ -140,11 +147,15 @@ test('a request is local only from this machine, to a loopback name, and without
     'true-client-ip',
     'x-original-host',
   ]) {
-    assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost', [header]: 'x' })), false, header)
+    assert.equal(
+      callers.isLocal(requestFrom('127.0.0.1', { host: 'localhost', [header]: 'x' })),
+      false,
+      header,
+    )
   }
   assert.equal(
     createCallers({ trustedProxies: [], host: '0.0.0.0', log }).isLocal(
-      from('127.0.0.1', { host: 'localhost' }),
+      requestFrom('127.0.0.1', { host: 'localhost' }),
     ),
     false,
   )

@@ -34,12 +34,12 @@ forEachEngine(engine => {
     assert.equal((await withdraw('games', token)).status, 204)
     for (const app of ['games', 'unknown', 'service-sdk'])
       assert.equal((await withdraw(app, token)).status, 404, app)
-    const keyWith = async (scopes: string[]) =>
+    const keyWithScopes = async (scopes: string[]) =>
       (await server.post('/v1/api-keys', { scopes }, { token })).body.key as string
-    const readerKey = await keyWith(['account:read'])
+    const readerKey = await keyWithScopes(['account:read'])
     assert.equal((await server.get('/v1/consents', { token: readerKey })).body.data.length, 2)
     assert.equal((await withdraw('files', readerKey)).status, 403)
-    assert.equal((await withdraw('files', await keyWith(['account:write']))).status, 204)
+    assert.equal((await withdraw('files', await keyWithScopes(['account:write']))).status, 204)
     const eve = await server.signIn('eve@example.com')
     assert.equal((await withdraw('shop', eve.tokens.accessToken)).status, 404)
     const { data } = (await server.get('/v1/security-events', { token })).body

@@ -116,13 +116,13 @@ forEachEngine((engine: EngineName) => {
     const server = await openServer(engine, t)
     const { user } = await approvedDevice(server)
     const { app } = await server.apps.register({ id: 'shop', name: 'Shop' })
-    const prepared = server.sessions.prepareForApp(
+    const preparedSession = server.sessions.prepareForApp(
       app.id,
       { scopes: ['keys:create', 'agent:connect'], audience: null },
       server.clock.now(),
       server.caller(),
     )
-    const session = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
+    const session = await server.storage.transaction(tx => server.sessions.open(tx, user, preparedSession))
     const { accessToken } = await server.sessions.appTokens(user, session)
     const refusal = await createKey(server, accessToken)
     assert.deepEqual([refusal.status, refusal.body.code], [403, 'session_required'])

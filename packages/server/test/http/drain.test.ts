@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
 import { openServer } from '../support/http.ts'
 
-const LIVEZ = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
+const LIVEZ_REQUEST = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const REQUEST_BODY = JSON.stringify({ email: 'ada@example.com' })
 const REQUEST_HEAD = [
   'POST /auth/send-magic-link HTTP/1.1',
@@ -29,7 +29,7 @@ describe('a server that drains', () => {
   test('answers the first request of a connection that it had accepted, with Connection: close', async t => {
     const { server, client } = await open(t)
     const draining = server.drain()
-    client.write(LIVEZ)
+    client.write(LIVEZ_REQUEST)
     assert.match(await text(client), /^HTTP\/1\.1 200 OK\r\n(.+\r\n)*connection: close\r\n/i)
     await draining
   })
@@ -42,7 +42,7 @@ describe('a server that drains', () => {
     })
     // The kernel has completed these connections before the event loop turns; the server has accepted none of them.
     const draining = server.drain()
-    for (const client of queuedClients) client.write(LIVEZ)
+    for (const client of queuedClients) client.write(LIVEZ_REQUEST)
     const answers = await Promise.all(queuedClients.map(client => text(client)))
     for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
     await draining
@@ -50,7 +50,7 @@ describe('a server that drains', () => {
 
   test('closes a connection that has had its answer, and refuses new ones', async t => {
     const { server, client, port } = await open(t)
-    client.write(LIVEZ)
+    client.write(LIVEZ_REQUEST)
     await once(client, 'data')
     const draining = server.drain()
     await once(client.resume(), 'close')
@@ -69,9 +69,9 @@ describe('a server that drains', () => {
 /** A server and a connection to it that it has accepted. */
 async function open(t: TestContext) {
   const { server, port } = await openServer('sqlite', t)
-  const accepted = once(server, 'connection')
+  const connectionAccepted = once(server, 'connection')
   const client: Socket = connect(port, '127.0.0.1')
   t.after(() => client.destroy())
-  await accepted
+  await connectionAccepted
   return { server, client, port }
 }

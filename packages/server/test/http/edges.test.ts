@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import { Hono } from 'hono'
 import { newId } from '../../src/ids.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 
 const ORIGIN = 'https://app.example.com'
-const BROWSER = { Accept: 'text/html,application/xhtml+xml' }
+const BROWSER_HEADERS = { Accept: 'text/html,application/xhtml+xml' }
 
 test('only configured origins may call from a browser, without credentials mode', async t => {
   const server = await openServer('sqlite', t, { corsOrigins: [ORIGIN] })
@@ -30,16 +30,16 @@ test('only configured origins may call from a browser, without credentials mode'
     'Access-Control-Request-Method': 'PATCH',
     'Access-Control-Request-Headers': Array.from({ length: 50 }, (_, index) => `x-${index}`).join(','),
   }
-  const preflight = await server.call('OPTIONS', '/v1/me', { headers })
-  assert.equal(preflight.status, 204)
+  const preflightAnswer = await server.call('OPTIONS', '/v1/me', { headers })
+  assert.equal(preflightAnswer.status, 204)
   assert.equal(
-    preflight.headers.get('access-control-allow-headers'),
+    preflightAnswer.headers.get('access-control-allow-headers'),
     'authorization, content-type, idempotency-key',
   )
-  assert.match(preflight.headers.get('access-control-allow-methods')!, /PATCH/)
-  assert.equal(preflight.headers.get('access-control-allow-credentials'), null)
-  const problem = await server.get('/v1/me', { headers: { Origin: ORIGIN } })
-  assert.equal(problem.headers.get('access-control-allow-origin'), ORIGIN, 'errors can be read too')
+  assert.match(preflightAnswer.headers.get('access-control-allow-methods')!, /PATCH/)
+  assert.equal(preflightAnswer.headers.get('access-control-allow-credentials'), null)
+  const problemAnswer = await server.get('/v1/me', { headers: { Origin: ORIGIN } })
+  assert.equal(problemAnswer.headers.get('access-control-allow-origin'), ORIGIN, 'errors can be read too')
 })
 
 test('responses have no CORS headers if no origin is configured', async t => {
@@ -174,18 +174,18 @@ test('every 404 refers to /docs', async t => {
 
 test('HEAD has the status and headers of GET, without a body', async t => {
   const server = await openServer('sqlite', t)
-  const head = await server.call('HEAD', '/.well-known/jwks.json')
-  assert.equal(head.status, 200)
-  assert.equal(head.text, '')
-  assert.equal(head.headers.get('cache-control'), 'public, max-age=30')
+  const headAnswer = await server.call('HEAD', '/.well-known/jwks.json')
+  assert.equal(headAnswer.status, 200)
+  assert.equal(headAnswer.text, '')
+  assert.equal(headAnswer.headers.get('cache-control'), 'public, max-age=30')
 })
 
 test('the JWK Set is public and cacheable, and has no private keys', async t => {
   const server = await openServer('sqlite', t)
-  const first = await server.get('/.well-known/jwks.json')
-  for (const jwk of first.body.keys)
+  const firstAnswer = await server.get('/.well-known/jwks.json')
+  for (const jwk of firstAnswer.body.keys)
     assert.deepEqual(Object.keys(jwk).sort(), ['alg', 'crv', 'kid', 'kty', 'use', 'x'])
-  const etag = first.headers.get('etag')!
+  const etag = firstAnswer.headers.get('etag')!
   const conditionalAnswer = await server.get('/.well-known/jwks.json', { headers: { 'If-None-Match': etag } })
   assert.equal(conditionalAnswer.status, 304)
   assert.equal(conditionalAnswer.text, '')
@@ -217,8 +217,8 @@ test('the root path has URLs for programs and a page for browsers, and API paths
     return response.status === 404 ? { allow: null } : response
   }
   const server = await openServer('sqlite', t, { pages: { fetch: fetchPage }, publicUrl })
-  const localRoot = await server.get('/')
-  assert.deepEqual(localRoot.body, {
+  const localRootAnswer = await server.get('/')
+  assert.deepEqual(localRootAnswer.body, {
     name: 'Keyway',
     version: '0.0.0',
     hub_url: 'ws://localhost:8080/hub',
@@ -226,11 +226,11 @@ test('the root path has URLs for programs and a page for browsers, and API paths
     docs_url: 'http://localhost:8080/docs',
     inbox_url: 'http://localhost:8080/inbox',
   })
-  const remoteRoot = await server.get('/', { headers: { 'X-Forwarded-For': '203.0.113.7' } })
-  assert.equal('inbox_url' in remoteRoot.body, false, 'whoever finds no inbox is not sent there')
-  const otherPage = await server.get('/sign-in?next=1', { headers: BROWSER })
-  assert.equal(otherPage.status, 307)
-  assert.equal(otherPage.headers.get('location'), `${publicUrl}/sign-in?next=1`)
+  const remoteRootAnswer = await server.get('/', { headers: { 'X-Forwarded-For': '203.0.113.7' } })
+  assert.equal('inbox_url' in remoteRootAnswer.body, false, 'whoever finds no inbox is not sent there')
+  const otherPageAnswer = await server.get('/sign-in?next=1', { headers: BROWSER_HEADERS })
+  assert.equal(otherPageAnswer.status, 307)
+  assert.equal(otherPageAnswer.headers.get('location'), `${publicUrl}/sign-in?next=1`)
   const html = await server.raw(
     'GET /sign-in HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
   )
@@ -239,7 +239,7 @@ test('the root path has URLs for programs and a page for browsers, and API paths
     'GET / HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
   )
   assert.match(redirectText, /^HTTP\/1\.1 303 [\s\S]*location: \/sign-in\r/i)
-  assert.equal((await server.get('/v1/nowhere', { headers: BROWSER })).body.code, 'not_found')
+  assert.equal((await server.get('/v1/nowhere', { headers: BROWSER_HEADERS })).body.code, 'not_found')
   assert.equal((await server.get('/nowhere')).body.code, 'not_found')
 })
 
@@ -282,7 +282,7 @@ forEachEngine(engine => {
     const { tokens, user } = await server.signIn('ada@example.com')
     const token = tokens.accessToken
     const secret = await server.registerApp('reports')
-    const headers = { ...basic('reports', secret), 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+    const headers = { ...basicAuthorization('reports', secret), 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
     const charge = (amount: string, extra = {}) =>
       server.post(
         '/v1/charges',
@@ -298,14 +298,15 @@ forEachEngine(engine => {
     assert.equal((await charge('0.26')).body.code, 'idempotency_conflict')
     assert.equal((await charge('5', { 'Idempotency-Key': 'another-key-12345678' })).status, 402)
     assert.equal((await charge('-1')).status, 400)
-    const orderKey = { 'Idempotency-Key': 'order:7/a' }
-    const chargedForOrder = await charge('0.5', orderKey)
-    assert.equal(chargedForOrder.status, 201, "an app's own number of an order is a good key")
-    assert.deepEqual((await charge('0.5', orderKey)).body, chargedForOrder.body)
+    const orderHeaders = { 'Idempotency-Key': 'order:7/a' }
+    const orderCharge = await charge('0.5', orderHeaders)
+    assert.equal(orderCharge.status, 201, "an app's own number of an order is a good key")
+    assert.deepEqual((await charge('0.5', orderHeaders)).body, orderCharge.body)
     for (const invalidKey of ['', 'a b', 'k'.repeat(256), 'ü'])
       assert.equal((await charge('0.5', { 'Idempotency-Key': invalidKey })).status, 400, invalidKey)
     assert.equal(
-      (await server.post('/v1/charges', {}, { headers: basic('reports', secret) })).body.errors[0].field,
+      (await server.post('/v1/charges', {}, { headers: basicAuthorization('reports', secret) })).body
+        .errors[0].field,
       'Idempotency-Key',
     )
 
@@ -323,8 +324,8 @@ forEachEngine(engine => {
     assert.match(received, /id: \S+\nevent: revocation\ndata: \{/)
     await reader.cancel()
     assert.deepEqual((await introspect()).body, { active: false })
-    const feed = await server.get('/v1/revocations', { headers })
-    assert.ok(feed.body.data.some((entry: { subject_id: string }) => entry.subject_id === id))
+    const feedAnswer = await server.get('/v1/revocations', { headers })
+    assert.ok(feedAnswer.body.data.some((entry: { subject_id: string }) => entry.subject_id === id))
     assert.equal((await server.get('/v1/revocations?cursor=x', { headers })).status, 400)
   })
 })

@@ -143,20 +143,20 @@ forEachEngine(engine => {
         }),
       )
     const { exportOf } = createPersonExports(server, server.clock)
-    let checks = 0
+    let checkCount = 0
     const reader = exportOf(ada.user, 'operator', async () => {
-      if (++checks === 3) throw new Error('no longer an administrator')
+      if (++checkCount === 3) throw new Error('no longer an administrator')
     }).getReader()
-    let largest = 0
+    let largestChunk = 0
     const readRest = async () => {
       for (;;) {
         const { value, done } = await reader.read()
         if (done) return
-        largest = Math.max(largest, value.length)
+        largestChunk = Math.max(largestChunk, value.length)
       }
     }
     await assert.rejects(readRest(), /no longer an administrator/)
-    assert.ok(largest < 40_000, `${largest} bytes at once`)
+    assert.ok(largestChunk < 40_000, `${largestChunk} bytes at once`)
     assert.equal((await exportAda(admin.tokens.accessToken)).body.security_events.length > 300, true)
     await users.setRole(ada.user.id, 'admin')
     await users.setRole(admin.user.id, 'user')

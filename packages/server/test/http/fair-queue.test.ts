@@ -296,12 +296,12 @@ test('a waiting request is removed when its client disconnects, which frees its 
   const startedIds: string[] = []
   add(queue, startedIds, 'a', FLOOD)
   const countBefore = startedIds.length
-  let drop = () => {}
+  let disconnect = () => {}
   const flow = {
     id: 'a',
     network: 'a',
     onDisconnect: (removeWaiting: () => void) => {
-      drop = removeWaiting
+      disconnect = removeWaiting
     },
   }
   const admit = () =>
@@ -311,8 +311,8 @@ test('a waiting request is removed when its client disconnects, which frees its 
     )
   while (admit());
   assert.equal(admit(), false)
-  drop()
-  drop()
+  disconnect()
+  disconnect()
   assert.equal(admit(), true, 'one place is free')
   assert.equal(admit(), false, 'and no more than one')
   await untilStarted(startedIds, countBefore + MAX_QUEUED_PER_FLOW)
@@ -392,20 +392,20 @@ test('refused upgrades count as refusals, so that their network yields to others
 
 test('a sign-in, a refresh, an exchange and a call with a key make their network known, refusals do not', async t => {
   const server = await openServer('sqlite', t, { trustedProxies: ['127.0.0.0/8'] })
-  const from = (address: string) => ({ headers: { 'X-Forwarded-For': address } })
+  const headersFrom = (address: string) => ({ headers: { 'X-Forwarded-For': address } })
   const { tokens } = await server.signIn('ann@example.com')
   const { key } = await server.createKey(tokens.accessToken)
-  const refreshed = await server.post(
+  const refreshAnswer = await server.post(
     '/auth/refresh',
     { refresh_token: tokens.refreshToken },
-    from('203.0.113.1'),
+    headersFrom('203.0.113.1'),
   )
   const answers = [
-    refreshed,
-    await server.post('/auth/agent-token', { api_key: key }, from('203.0.113.2')),
-    await server.get('/v1/me', { token: key, ...from('203.0.113.3') }),
-    await server.post('/auth/agent-token', { api_key: `svc_${'0'.repeat(32)}` }, from('203.0.113.4')),
-    await server.post('/auth/refresh', { refresh_token: tokens.refreshToken }, from('203.0.113.5')),
+    refreshAnswer,
+    await server.post('/auth/agent-token', { api_key: key }, headersFrom('203.0.113.2')),
+    await server.get('/v1/me', { token: key, ...headersFrom('203.0.113.3') }),
+    await server.post('/auth/agent-token', { api_key: `svc_${'0'.repeat(32)}` }, headersFrom('203.0.113.4')),
+    await server.post('/auth/refresh', { refresh_token: tokens.refreshToken }, headersFrom('203.0.113.5')),
   ]
   assert.deepEqual(
     answers.map(({ status }) => status),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { paramNames } from '../../src/http/route.ts'
 import { anyText } from '../support/any-text.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 
 const RUNS = 1500
 /**
@@ -106,7 +106,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     '%00',
     "' or 1=1 --",
   )
-  const value = fc.oneof(
+  const anyValue = fc.oneof(
     plausibleValue,
     fc.json().map(text => JSON.parse(text)),
     anyText(),
@@ -114,7 +114,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
   const body = fc.oneof(
     {
       weight: 6,
-      arbitrary: fc.dictionary(fc.constantFrom(...FIELDS), value).map(fields => JSON.stringify(fields)),
+      arbitrary: fc.dictionary(fc.constantFrom(...FIELDS), anyValue).map(fields => JSON.stringify(fields)),
     },
     { weight: 1, arbitrary: fc.json() },
     { weight: 1, arbitrary: fc.string() },
@@ -163,7 +163,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
         `Bearer svc_${'0'.repeat(32)}`,
       ),
     },
-    { weight: 2, arbitrary: fc.constant(basic('reports', secret).Authorization!) },
+    { weight: 2, arbitrary: fc.constant(basicAuthorization('reports', secret).Authorization!) },
   )
   // Leaves out the routes that end the session, which the rest of the run needs.
   const routes = server.app.routes.filter(({ operation }) => operation !== 'endSession')

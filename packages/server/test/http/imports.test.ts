@@ -5,7 +5,7 @@ import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { DAY } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 import { until } from '../support/patience.ts'
 
 /** A key of another system, with 128 random bits or more. */
@@ -63,7 +63,7 @@ forEachEngine(engine => {
     })
     assert.equal(tokenAnswer.status, 200, tokenAnswer.text)
     const secret = await registerApp('reports')
-    const headers = basic('reports', secret)
+    const headers = basicAuthorization('reports', secret)
     const introspect = async () => (await post('/auth/introspect', { token: key }, { headers })).body
     const introspection = await introspect()
     assert.deepEqual([introspection.active, introspection.key_id, introspection.type], [true, id, 'api_key'])
@@ -165,8 +165,8 @@ forEachEngine(engine => {
       assert.deepEqual([refusal.status, refusal.body.errors?.[0].field], [400, field], refusal.text)
       assert.match(refusal.body.errors[0].message, message)
     }
-    const keyOfOther = await importKeys(row(2), row(1))
-    assert.deepEqual([keyOfOther.status, keyOfOther.body.code], [409, 'key_conflict'])
+    const answerWithOthersKey = await importKeys(row(2), row(1))
+    assert.deepEqual([answerWithOthersKey.status, answerWithOthersKey.body.code], [409, 'key_conflict'])
     const overLimitAnswer = await importKeys(row(2), row(3), row(4), row(5))
     assert.deepEqual([overLimitAnswer.status, overLimitAnswer.body.code], [409, 'key_limit_reached'])
     await policies.change({ maxKeyLifetimeDays: 30 }, BY_COMMAND_LINE)
@@ -174,8 +174,8 @@ forEachEngine(engine => {
     assert.match(answerWithoutExpiry.body.detail, /keys\.0\.expires_at.*max_key_lifetime_days/)
     assert.equal((await store.apiKeys.list(ada.user.id, null, 0, { limit: 9, after: null })).rows.length, 0)
     const expires_at = new Date(clock.now() + 30 * DAY).toISOString()
-    const repeatedKey = await importKeys(row(2, { expires_at }), row(2, { expires_at }))
-    assert.deepEqual([repeatedKey.body.imported, repeatedKey.body.skipped], [1, 1])
+    const repeatedKeyAnswer = await importKeys(row(2, { expires_at }), row(2, { expires_at }))
+    assert.deepEqual([repeatedKeyAnswer.body.imported, repeatedKeyAnswer.body.skipped], [1, 1])
     const { rows } = await store.securityEvents.list(ada.user.id, { limit: 9, after: null })
     assert.equal(rows.filter(({ type }) => type === 'api_key_created').length, 1)
   })
@@ -188,13 +188,13 @@ forEachEngine(engine => {
       const refusal = await importKeys(row(1), row(2, { email: 'grace@example.com', scopes }))
       assert.deepEqual([refusal.status, refusal.body.errors?.[0].field], [400, 'keys.1.scopes'], refusal.text)
       assert.match(refusal.body.errors[0].message, /for another administrator; use the keyway command/)
-      const ownKeys = await importKeys(row(3 + scopes.length, { email: 'admin@example.com', scopes }))
-      assert.equal(ownKeys.body.imported, 1, ownKeys.text)
+      const ownKeysAnswer = await importKeys(row(3 + scopes.length, { email: 'admin@example.com', scopes }))
+      assert.equal(ownKeysAnswer.body.imported, 1, ownKeysAnswer.text)
     }
     assert.equal((await get('/v1/admin/users', { token: foreignKey(2) })).status, 401)
     assert.equal((await importKeys(row(9, { email: 'grace@example.com' }))).body.imported, 1)
-    const keyOf = { userId: graceSignIn.user.id }
-    const key = { owner: keyOf, keyHash: 'x'.repeat(43), keyPrefix: 'x', name: null, scopes: null }
+    const ownerFields = { userId: graceSignIn.user.id }
+    const key = { owner: ownerFields, keyHash: 'x'.repeat(43), keyPrefix: 'x', name: null, scopes: null }
     const otherFields = { expiresAt: null, appId: 'service-sdk', externalId: null }
     assert.equal((await apiKeys.importKeys([{ ...key, ...otherFields }], BY_COMMAND_LINE)).length, 1)
   })
@@ -242,8 +242,8 @@ forEachEngine(engine => {
     await importKeys(row(1, { email: 'grace@example.com' }))
     assert.equal((await get('/v1/me', { token: foreignKey(1) })).body.subscription.plan, 'free')
 
-    const first = await signIn('grace@example.com')
-    assert.deepEqual([first.user.id, first.user.name, first.isNewUser], [id, 'Grace', true])
+    const firstSignIn = await signIn('grace@example.com')
+    assert.deepEqual([firstSignIn.user.id, firstSignIn.user.name, firstSignIn.isNewUser], [id, 'Grace', true])
     const secondSignIn = await signIn('grace@example.com')
     assert.equal(secondSignIn.isNewUser, false)
     const account = await accounts.get(id)

@@ -53,9 +53,9 @@ forEachEngine(engine => {
     const requests = [{ limit: 5, per: 'hour' }]
     const changeAnswer = await key.patch({ requests, quota: { refill } })
     assert.deepEqual(changeAnswer.body.limits, { requests, quota: { remaining: 7, refill } })
-    const hourly = { amount: 9, every: 'hour' }
-    assert.deepEqual((await key.patch({ quota: { refill: hourly } })).body.limits, {
-      quota: { remaining: 7, refill: hourly },
+    const hourlyRefill = { amount: 9, every: 'hour' }
+    assert.deepEqual((await key.patch({ quota: { refill: hourlyRefill } })).body.limits, {
+      quota: { remaining: 7, refill: hourlyRefill },
     })
   })
 
@@ -107,12 +107,12 @@ forEachEngine(engine => {
       assert.equal(refusal.body.code, 'session_required', JSON.stringify(looser))
       assert.match(refusal.body.detail, /may only tighten limits: .* Sign in to allow more\.$/)
     }
-    const widerNetworks = await server.call('PATCH', key.path, {
+    const wideningRefusal = await server.call('PATCH', key.path, {
       token: key.key,
       body: { allowed_networks: [] },
     })
-    assert.equal(widerNetworks.body.code, 'session_required')
-    assert.match(widerNetworks.body.detail, /may only narrow allowed_networks: .* Sign in to allow more\.$/)
+    assert.equal(wideningRefusal.body.code, 'session_required')
+    assert.match(wideningRefusal.body.detail, /may only narrow allowed_networks: .* Sign in to allow more\.$/)
     assert.deepEqual((await server.get(key.path, { token: key.token })).body.limits, LIMITS)
     const tighterLimits = {
       requests: [{ limit: 9, per: 'second' }, requests[1], { limit: 1000, per: 'day' }],
@@ -139,12 +139,12 @@ forEachEngine(engine => {
       requests: operatorLimits.requests,
       quota: { remaining: 3 },
     })
-    const rotatedAgain = await server.post(
+    const secondRotation = await server.post(
       `/v1/api-keys/${rotationAnswer.body.id}/rotate`,
       {},
       { token: key.token },
     )
-    const keys = await server.apiKeys.findMany([key.id, rotationAnswer.body.id, rotatedAgain.body.id])
+    const keys = await server.apiKeys.findMany([key.id, rotationAnswer.body.id, secondRotation.body.id])
     assert.deepEqual(new Set([...keys.values()].map(({ lineageId }) => lineageId)), new Set([key.id]))
     const quotas = new Set([...keys.values()].map(({ limits }) => limits.quota!.id))
     assert.equal(quotas.size, 1)

@@ -61,10 +61,10 @@ forEachEngine(engine => {
   test('metadata may have a member named __proto__', async t => {
     const { server, token } = await openWithAda(engine, t)
     const body = '{"metadata":{"__proto__":{"admin":true},"plan":"pro"}}'
-    const createdId = await server.post('/v1/api-keys', body, { token })
-    assert.match(createdId.text, /"metadata":\{"__proto__":\{"admin":true\},"plan":"pro"\}/)
+    const creationAnswer = await server.post('/v1/api-keys', body, { token })
+    assert.match(creationAnswer.text, /"metadata":\{"__proto__":\{"admin":true\},"plan":"pro"\}/)
     assert.match(
-      (await server.get(`/v1/api-keys/${createdId.body.id}`, { token })).text,
+      (await server.get(`/v1/api-keys/${creationAnswer.body.id}`, { token })).text,
       /"__proto__":\{"admin":true\}/,
     )
   })
@@ -175,7 +175,7 @@ forEachEngine(engine => {
     const keyBeforeRegistration = (await createKey({ app_id: 'shop', external_id: 'early' })).body
     server.clock.advance(1)
     const introspectAsShop = introspectAs(server, 'shop', await server.registerApp('shop'))
-    const otherApp = introspectAs(server, 'other', await server.registerApp('other'))
+    const introspectAsOtherApp = introspectAs(server, 'other', await server.registerApp('other'))
     const introspectAsFirstParty = introspectAs(server, 'hub', (await server.apps.newSecret('hub')).secret)
     const { key } = (await createKey({ app_id: 'shop', external_id: 'customer', metadata: { plan: 'pro' } }))
       .body
@@ -185,7 +185,7 @@ forEachEngine(engine => {
         const { external_id, metadata } = await ask(credential)
         assert.deepEqual({ external_id, metadata }, { external_id: 'customer', metadata: { plan: 'pro' } })
       }
-      const answer = await otherApp(credential)
+      const answer = await introspectAsOtherApp(credential)
       assert.equal(answer.active, true)
       assert.equal('external_id' in answer || 'metadata' in answer, false)
     }

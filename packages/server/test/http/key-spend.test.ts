@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 
 /** An app that may charge Ada, who has two dollars. */
 async function withShop(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
   const { tokens, user } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
-  const app = basic('shop', await server.registerApp('shop'))
+  const app = basicAuthorization('shop', await server.registerApp('shop'))
   await server.call('PUT', '/v1/me/charge-authorizations/shop', { token })
-  let number = 0
+  let chargeNumber = 0
   const charge = (amount: string, key_id?: unknown) =>
     server.post(
       '/v1/charges',
       { user_id: user.id, amount, description: 'a call', key_id },
-      { headers: { ...app, 'Idempotency-Key': `charge-${number++}-00000000` } },
+      { headers: { ...app, 'Idempotency-Key': `charge-${chargeNumber++}-00000000` } },
     )
   const introspect = async (key: string) =>
     (await server.post('/auth/introspect', { token: key }, { headers: app })).body

@@ -402,9 +402,9 @@ test('EXC-06: 2,000 exchanges of one key are bounded with 429 and Retry-After; r
     answers.push(...(await Promise.all(Array.from({ length: 100 }, () => exchange(key)))))
   }
   assert.equal(answers.filter(({ status }) => status === 200).length, 600)
-  const limited = answers.filter(({ status }) => status === 429)
-  assert.equal(limited.length, 1400)
-  for (const { body, headers } of limited) {
+  const limitedAnswers = answers.filter(({ status }) => status === 429)
+  assert.equal(limitedAnswers.length, 1400)
+  for (const { body, headers } of limitedAnswers) {
     assert.deepEqual([body.code, body.window, body.retry_after], ['rate_limited', 'minute', 60])
     assert.equal(headers.get('retry-after'), '60')
   }

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { API_KEY_TOKEN_TYPE } from '../../src/oauth/token-exchange.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { basic, type CallAnswer, openServer, type ServerOverrides } from '../support/http.ts'
+import { basicAuthorization, type CallAnswer, openServer, type ServerOverrides } from '../support/http.ts'
 import { skipWithout } from '../support/missing-servers.ts'
 import { caller, PUBLIC_URL } from '../support/services.ts'
 
@@ -52,7 +52,10 @@ forEachEngine(engine => {
   test('a key gets the agent token of its exchange as an OAuth client, by Basic and by form', async t => {
     const { server, user, makeKey, token, tokenForKey, claimsOf } = await openWorld(engine, t)
     const key = await makeKey({ scopes: ['agent:connect', 'orders:read'] })
-    const answerByBasic = await token({ grant_type: 'client_credentials' }, basic(key.id, key.key))
+    const answerByBasic = await token(
+      { grant_type: 'client_credentials' },
+      basicAuthorization(key.id, key.key),
+    )
     for (const answer of [
       answerByBasic,
       await tokenForKey(key),
@@ -109,14 +112,14 @@ forEachEngine(engine => {
     const { id, key } = await makeKey()
     const { body } = await exchangeKey(key)
     const { access_token, ...rest } = body
-    const type = 'urn:ietf:params:oauth:token-type:jwt'
-    assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 900, issued_token_type: type })
+    const tokenType = 'urn:ietf:params:oauth:token-type:jwt'
+    assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 900, issued_token_type: tokenType })
     assert.equal((await claimsOf(access_token)).key_id, id)
     for (const [fields, error] of [
       [{ subject_token: UNKNOWN_KEY }, 'invalid_grant'],
       [{ subject_token: access_token }, 'invalid_grant'],
       [{ subject_token: '' }, 'invalid_request'],
-      [{ subject_token_type: type }, 'invalid_request'],
+      [{ subject_token_type: tokenType }, 'invalid_request'],
       [{ requested_token_type: 'urn:ietf:params:oauth:token-type:refresh_token' }, 'invalid_request'],
       [{ actor_token: key }, 'invalid_request'],
     ] as [Record<string, string>, string][])
@@ -153,13 +156,13 @@ forEachEngine(engine => {
     const activeKey = await makeKey()
     await server.call('DELETE', `/v1/api-keys/${revokedKey.id}`, { token: tokens.accessToken })
     server.clock.advance(1000)
-    const refusedBoth = async (key: { id: string; key: string }) => {
+    const assertBothRefused = async (key: { id: string; key: string }) => {
       assert.deepEqual(errorOf(await tokenForKey(key)), [401, 'invalid_client'])
       assert.deepEqual(errorOf(await exchangeKey(key.key)), [400, 'invalid_grant'])
     }
-    for (const key of [revokedKey, expiredKey, otherNetworkKey]) await refusedBoth(key)
+    for (const key of [revokedKey, expiredKey, otherNetworkKey]) await assertBothRefused(key)
     await server.users.suspend(user.id)
-    await refusedBoth(activeKey)
+    await assertBothRefused(activeKey)
     // With a wrong id, a revoked key is answered like an unknown one.
     const unknownKeyAnswer = await tokenForKey({ id: UNKNOWN_ID, key: UNKNOWN_KEY })
     assert.equal((await tokenForKey({ id: UNKNOWN_ID, key: revokedKey.key })).text, unknownKeyAnswer.text)
@@ -168,7 +171,7 @@ forEachEngine(engine => {
   test('an app gets a token of its own for a registered audience, which grants nothing here', async t => {
     const { server, secret, token, claimsOf } = await openWorld(engine, t)
     const grant = { grant_type: 'client_credentials' }
-    const header = basic('shop', secret)
+    const header = basicAuthorization('shop', secret)
     const { status, body } = await token({ ...grant, resource: AUDIENCE, scope: 'orders:read' }, header)
     assert.equal(status, 200)
     const { iat, exp, jti, ...claims } = await claimsOf(body.access_token)
@@ -208,14 +211,14 @@ forEachEngine(engine => {
   test('RFC 6749: what is not a token request is refused with its error', async t => {
     const { server, secret, token } = await openWorld(engine, t)
     const grant = { grant_type: 'client_credentials', resource: AUDIENCE }
-    const wrongSecret = await token(grant, basic('shop', 'wrong'))
+    const wrongSecretAnswer = await token(grant, basicAuthorization('shop', 'wrong'))
     for (const answer of [
-      await token(grant, basic('nobody', 'wrong')),
+      await token(grant, basicAuthorization('nobody', 'wrong')),
       await token({ ...grant, client_id: 'shop', client_secret: 'wrong' }),
     ])
-      assert.equal(answer.text, wrongSecret.text)
+      assert.equal(answer.text, wrongSecretAnswer.text)
     for (const [answer, status, error] of [
-      [wrongSecret, 401, 'invalid_client'],
+      [wrongSecretAnswer, 401, 'invalid_client'],
       [await token({}), 400, 'invalid_request'],
       [await token({ grant_type: 'password' }), 400, 'unsupported_grant_type'],
       [await token({ grant_type: '__proto__' }), 400, 'unsupported_grant_type'],
@@ -225,9 +228,21 @@ forEachEngine(engine => {
       [await token({ ...grant, client_id: 'spa', client_secret: 'x' }), 401, 'invalid_client'],
       [await token(grant, { Authorization: `Bearer ${secret}` }), 401, 'invalid_client'],
       [await token(grant, { Authorization: 'Basic %%%' }), 401, 'invalid_client'],
-      [await token({ ...grant, client_secret: secret }, basic('shop', secret)), 400, 'invalid_request'],
-      [await token({ ...grant, client_id: 'files' }, basic('shop', secret)), 400, 'invalid_request'],
-      [await token({ ...grant, scope: '\ufffd' }, basic('shop', secret)), 400, 'invalid_request'],
+      [
+        await token({ ...grant, client_secret: secret }, basicAuthorization('shop', secret)),
+        400,
+        'invalid_request',
+      ],
+      [
+        await token({ ...grant, client_id: 'files' }, basicAuthorization('shop', secret)),
+        400,
+        'invalid_request',
+      ],
+      [
+        await token({ ...grant, scope: '\ufffd' }, basicAuthorization('shop', secret)),
+        400,
+        'invalid_request',
+      ],
     ] as [CallAnswer, number, string][])
       assert.deepEqual(errorOf(answer), [status, error], answer.text)
     const postRaw = (body: string, type = 'application/x-www-form-urlencoded') =>
@@ -255,11 +270,14 @@ forEachEngine(engine => {
     const encodedSecret = [...secret].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')
     const answer = await token(
       { grant_type: 'client_credentials', resource: AUDIENCE },
-      basic('%73hop', encodedSecret),
+      basicAuthorization('%73hop', encodedSecret),
     )
     assert.equal(answer.status, 200, answer.text)
-    const malformedHeader = await token({ grant_type: 'client_credentials' }, basic('shop', '%zz'))
-    assert.deepEqual(errorOf(malformedHeader), [401, 'invalid_client'])
+    const malformedHeaderAnswer = await token(
+      { grant_type: 'client_credentials' },
+      basicAuthorization('shop', '%zz'),
+    )
+    assert.deepEqual(errorOf(malformedHeaderAnswer), [401, 'invalid_client'])
   })
 
   test('failures count in the limits of their network, and good clients are served beyond them', async t => {
@@ -269,17 +287,20 @@ forEachEngine(engine => {
     assert.deepEqual(errorOf(await tokenForKey({ id: key.id, key: UNKNOWN_KEY })), [401, 'invalid_client'])
     assert.deepEqual(errorOf(await exchangeKey(UNKNOWN_KEY)), [400, 'invalid_grant'])
     const grant = { grant_type: 'client_credentials', resource: AUDIENCE }
-    assert.deepEqual(errorOf(await token(grant, basic('shop', 'wrong'))), [401, 'invalid_client'])
+    assert.deepEqual(errorOf(await token(grant, basicAuthorization('shop', 'wrong'))), [
+      401,
+      'invalid_client',
+    ])
     for (const answer of [
       await tokenForKey({ id: key.id, key: UNKNOWN_KEY }),
       await exchangeKey(UNKNOWN_KEY),
-      await token(grant, basic('shop', 'wrong')),
+      await token(grant, basicAuthorization('shop', 'wrong')),
     ]) {
       assert.deepEqual(errorOf(answer), [429, 'temporarily_unavailable'])
       assert.ok(Number(answer.headers.get('retry-after')) > 0)
     }
     assert.equal((await tokenForKey(key)).status, 200)
-    assert.equal((await token(grant, basic('shop', secret))).status, 200)
+    assert.equal((await token(grant, basicAuthorization('shop', secret))).status, 200)
   })
 
   test('exchanges of a key count towards its limits, whichever endpoint makes them', async t => {
@@ -297,7 +318,7 @@ forEachEngine(engine => {
     const exchangeLimits = [{ window: 'minute', limit: 2 }] as const
     const { server, secret, token } = await openWorld(engine, t, { exchangeLimits: [...exchangeLimits] })
     const requestToken = () =>
-      token({ grant_type: 'client_credentials', resource: AUDIENCE }, basic('shop', secret))
+      token({ grant_type: 'client_credentials', resource: AUDIENCE }, basicAuthorization('shop', secret))
     assert.deepEqual([(await requestToken()).status, (await requestToken()).status], [200, 200])
     const refusal = await requestToken()
     assert.deepEqual(errorOf(refusal), [429, 'temporarily_unavailable'])
@@ -310,7 +331,7 @@ forEachEngine(engine => {
   test('RFC 7662: introspection takes forms and JSON, on both addresses', async t => {
     const { server, secret, makeKey, user } = await openWorld(engine, t)
     const key = await makeKey({ app_id: 'shop', limits: { requests: [{ limit: 9, per: 'minute' }] } })
-    const header = basic('shop', secret)
+    const header = basicAuthorization('shop', secret)
     const formAnswer = await server.form('/auth/introspect', { token: key.key, token_type_hint: 'x' }, header)
     assert.deepEqual([formAnswer.status, formAnswer.body.active, formAnswer.body.sub], [200, true, user.id])
     const jsonAnswer = await server.post('/auth/introspect', { token: key.key }, { headers: header })
@@ -328,12 +349,12 @@ forEachEngine(engine => {
     assert.deepEqual(errorOf(invalidAnswer), [400, 'invalid_request'])
     for (const answer of [
       await server.form('/oauth/introspect', { token: key.key }),
-      await server.form('/oauth/introspect', { token: key.key }, basic('shop', 'wrong')),
+      await server.form('/oauth/introspect', { token: key.key }, basicAuthorization('shop', 'wrong')),
       await server.form('/oauth/introspect', { token: key.key, client_id: 'spa' }),
     ])
       assert.deepEqual(errorOf(answer), [401, 'invalid_client'])
-    const problem = await server.form('/auth/introspect', { token: key.key })
-    assert.deepEqual([problem.status, problem.body.code], [401, 'authentication_required'])
+    const problemAnswer = await server.form('/auth/introspect', { token: key.key })
+    assert.deepEqual([problemAnswer.status, problemAnswer.body.code], [401, 'authentication_required'])
   })
 
   test('RFC 7009: revocation ends keys and sessions of apps, and unknown tokens are no error', async t => {
@@ -349,7 +370,7 @@ forEachEngine(engine => {
     assert.equal((await revoke({ token: key.key, token_type_hint: 'access_token' })).status, 200)
     assert.equal((await server.post('/auth/agent-token', { api_key: key.key })).body.code, 'api_key_revoked')
     const ownKey = await makeKey()
-    assert.equal((await revoke({ token: ownKey.key }, basic(ownKey.id, ownKey.key))).status, 200)
+    assert.equal((await revoke({ token: ownKey.key }, basicAuthorization(ownKey.id, ownKey.key))).status, 200)
 
     const shopSession = await openSession('shop')
     const foreignRevocation = await revoke({ token: shopSession.tokens.refreshToken, client_id: 'spa' })
@@ -360,14 +381,14 @@ forEachEngine(engine => {
     ])
     assert.ok(await isAccepted(shopSession.tokens.accessToken))
     assert.equal(
-      (await revoke({ token: shopSession.tokens.refreshToken }, basic('shop', secret))).status,
+      (await revoke({ token: shopSession.tokens.refreshToken }, basicAuthorization('shop', secret))).status,
       200,
     )
     assert.ok(!(await isAccepted(shopSession.tokens.accessToken)))
     const spaSession = await openSession('spa')
     assert.equal((await revoke({ token: spaSession.tokens.accessToken, client_id: 'spa' })).status, 200)
     assert.ok(!(await isAccepted(spaSession.tokens.accessToken)))
-    const wrongSecretAnswer = await revoke({ token: 'unknown' }, basic('shop', 'wrong'))
+    const wrongSecretAnswer = await revoke({ token: 'unknown' }, basicAuthorization('shop', 'wrong'))
     assert.deepEqual(errorOf(wrongSecretAnswer), [401, 'invalid_client'])
 
     const personTokenAnswer = await revoke({ token: tokens.accessToken })
@@ -383,8 +404,8 @@ forEachEngine(engine => {
   test('an app that is removed gets no more tokens, on any node', async t => {
     const { server, secret, token } = await openWorld(engine, t)
     const fields = { grant_type: 'client_credentials', resource: AUDIENCE }
-    const { body } = await token(fields, basic('shop', secret))
-    const readerHeaders = basic('files', (await server.apps.newSecret('files')).secret)
+    const { body } = await token(fields, basicAuthorization('shop', secret))
+    const readerHeaders = basicAuthorization('files', (await server.apps.newSecret('files')).secret)
     const isActive = async () =>
       (await server.form('/oauth/introspect', { token: body.access_token }, readerHeaders)).body.active
     assert.equal(await isActive(), true)
@@ -392,7 +413,10 @@ forEachEngine(engine => {
     const node = await server.opened.reopen()
     await createApps({ storage: node, clock: server.clock }).remove('shop')
     assert.equal(await isActive(), false)
-    assert.deepEqual(errorOf(await token(fields, basic('shop', secret))), [401, 'invalid_client'])
+    assert.deepEqual(errorOf(await token(fields, basicAuthorization('shop', secret))), [
+      401,
+      'invalid_client',
+    ])
     await createApps({ storage: node, clock: server.clock }).remove('files')
     const answerToRemovedApp = await server.form('/oauth/introspect', { token: 'x' }, readerHeaders)
     assert.deepEqual(errorOf(answerToRemovedApp), [401, 'invalid_client'])
@@ -446,17 +470,17 @@ test('pages of public clients may call the token endpoints, and any page may rea
     assert.equal(answer.headers.get('access-control-allow-credentials'), null)
     return answer.headers.get('access-control-allow-origin')
   }
-  const spa = 'https://spa.example.com'
+  const spaOrigin = 'https://spa.example.com'
   for (const path of ['/oauth/token', '/oauth/revoke']) {
     for (const method of ['POST', 'OPTIONS']) {
-      assert.equal(await allowedOrigin(method, path, spa), spa)
+      assert.equal(await allowedOrigin(method, path, spaOrigin), spaOrigin)
       for (const other of ['https://evil.example', 'https://files.example.com', 'null'])
         assert.equal(await allowedOrigin(method, path, other), null)
     }
   }
-  const preflight = await server.call('OPTIONS', '/oauth/token', { headers: { Origin: spa } })
-  assert.match(preflight.headers.get('access-control-allow-methods')!, /POST/)
-  assert.match(preflight.headers.get('vary')!, /Origin/)
+  const preflightAnswer = await server.call('OPTIONS', '/oauth/token', { headers: { Origin: spaOrigin } })
+  assert.match(preflightAnswer.headers.get('access-control-allow-methods')!, /POST/)
+  assert.match(preflightAnswer.headers.get('vary')!, /Origin/)
   for (const path of [
     '/.well-known/openid-configuration',
     '/.well-known/oauth-authorization-server',
@@ -464,7 +488,11 @@ test('pages of public clients may call the token endpoints, and any page may rea
   ])
     assert.equal(await allowedOrigin('GET', path, 'https://anyone.example'), '*')
   for (const path of ['/oauth/introspect', '/auth/agent-token', '/v1/me'])
-    assert.equal(await allowedOrigin('POST', path, spa), null)
-  const refusal = await token({ grant_type: 'x' }, { Origin: spa })
-  assert.equal(refusal.headers.get('access-control-allow-origin'), spa, 'a page may read why it was refused')
+    assert.equal(await allowedOrigin('POST', path, spaOrigin), null)
+  const refusal = await token({ grant_type: 'x' }, { Origin: spaOrigin })
+  assert.equal(
+    refusal.headers.get('access-control-allow-origin'),
+    spaOrigin,
+    'a page may read why it was refused',
+  )
 })

@@ -9,7 +9,7 @@ import type { Route } from '../../src/http/route.ts'
 import { instantOf, newId } from '../../src/ids.ts'
 import { PROBLEMS } from '../../src/problems.ts'
 import type { Store } from '../../src/store.ts'
-import { basic, type CallAnswer, METRICS_TOKEN, openServer } from '../support/http.ts'
+import { basicAuthorization, type CallAnswer, METRICS_TOKEN, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-ports.ts'
 import { createDocumentValidator } from '../support/openapi-validator.ts'
 
@@ -296,7 +296,9 @@ async function openWorld(t: TestContext) {
       return getPackage(route.path.endsWith('.whl') ? '/sdk.whl' : '/sdk.tgz')
     const path = route.path.replaceAll(/\{\w+\}/g, name => ids[name]!)
     const authorization: Record<string, string> =
-      route.access === 'app' ? basic('reports', secret) : { Authorization: `Bearer ${tokens.accessToken}` }
+      route.access === 'app'
+        ? basicAuthorization('reports', secret)
+        : { Authorization: `Bearer ${tokens.accessToken}` }
     const headers = { ...authorization, 'Idempotency-Key': newId(server.clock.now()) }
     if (route.operation === 'getMetrics')
       return await server.call(route.method, path, { token: METRICS_TOKEN })
@@ -304,11 +306,11 @@ async function openWorld(t: TestContext) {
       const report = { RecordType: 'SpamComplaint', Email: 'complains@example.com' }
       return await server.call(route.method, path, {
         body: report,
-        headers: basic('keyway', MAIL_HOOK_SECRET),
+        headers: basicAuthorization('keyway', MAIL_HOOK_SECRET),
       })
     }
     if (route.operation === 'introspectOAuthToken')
-      return await server.form(path, { token: key.key }, basic('reports', secret))
+      return await server.form(path, { token: key.key }, basicAuthorization('reports', secret))
     if (route.operation === 'pushAuthorizationRequest')
       return await server.form(path, { ...(example as Record<string, string>), ...clientCredentials })
     if (path === '/oauth/userinfo') return await server.call(route.method, path, { token: await appToken() })

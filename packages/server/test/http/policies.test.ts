@@ -158,8 +158,8 @@ forEachEngine(engine => {
       [olderKey.id, oldKey.id],
     )
     assert.equal((await call('DELETE', `/v1/admin/api-keys/${oldKey.id}`, { token })).status, 200)
-    const remainingViolations = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
-    assert.equal(remainingViolations.body.data.length, 1)
+    const remainingViolatingKeys = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
+    assert.equal(remainingViolatingKeys.body.data.length, 1)
   })
 
   test('a policy applies on every node once its change was answered, and limits within moments', async t => {
@@ -263,13 +263,13 @@ async function approvedDevice(server: Awaited<ReturnType<typeof openServer>>, sc
   const email = address('ada@example.com')
   const { token: link } = await server.sendTo(email)
   const person = await server.magicLinks.verify({ token: link, email }, 'page', server.caller())
-  const newPolicies = {
+  const deviceRequest = {
     clientId: 'keyway-cli',
     scopes: ['keys:create', ...scopes],
     resource: null,
     deviceName: null,
   }
-  const codes = await server.deviceAuthorizations.request(newPolicies, server.caller())
+  const codes = await server.deviceAuthorizations.request(deviceRequest, server.caller())
   const foundAuthorization = await server.deviceAuthorizations.findByLink(codes.ticket, codes.userCode)
   await server.deviceAuthorizations.decide(foundAuthorization!.id, 'approved', person, server.caller())
   const app = await server.apps.find('keyway-cli')

@@ -48,12 +48,12 @@ for (const alg of ['EdDSA', 'ES256', 'RS256'])
     await apps.register({ id: 'files', name: 'Files', audience: AUDIENCE })
     const { secret } = await apps.register({ id: 'shop', name: 'Shop', jwksUri: keys.url })
     assert.equal(secret, null)
-    const auth = client.PrivateKeyJwt({ key: await keys.add(alg, 'one'), kid: 'one' })
-    const config = await client.discovery(new URL(web.url), 'shop', undefined, auth, {
+    const clientAuthentication = client.PrivateKeyJwt({ key: await keys.add(alg, 'one'), kid: 'one' })
+    const config = await client.discovery(new URL(web.url), 'shop', undefined, clientAuthentication, {
       execute: [client.allowInsecureRequests],
     })
-    const first = await client.clientCredentialsGrant(config, { resource: AUDIENCE })
-    assert.ok(first.access_token)
+    const firstTokens = await client.clientCredentialsGrant(config, { resource: AUDIENCE })
+    assert.ok(firstTokens.access_token)
     // The second grant verifies with the cached key set.
     await client.clientCredentialsGrant(config, { resource: AUDIENCE })
     assert.equal(keys.reads(), 1)
@@ -67,14 +67,14 @@ forEachEngine(engine => {
     await server.apps.register({ id: 'shop', name: 'Shop', jwksUri: keys.url })
     await server.apps.register({ id: 'other', name: 'Other' })
     const key = await keys.add('ES256', 'one')
-    const now = () => Math.floor(server.clock.now() / SECOND)
+    const nowSeconds = () => Math.floor(server.clock.now() / SECOND)
     let count = 0
     const claims = () => ({
       iss: 'shop',
       sub: 'shop',
       aud: server.publicUrl as string | string[],
-      iat: now(),
-      exp: (now() + 60) as number | undefined,
+      iat: nowSeconds(),
+      exp: (nowSeconds() + 60) as number | undefined,
       jti: `jti ${count++}` as string | undefined,
     })
     const sign = (changes: object = {}, header: object = {}, by = key) =>
@@ -107,15 +107,15 @@ forEachEngine(engine => {
       await sign({ aud: 'https://another.example.com' }),
       await sign({ aud: undefined }),
       await sign({ exp: undefined }),
-      await sign({ exp: now() }),
-      await sign({ exp: now() + (11 * MINUTE) / SECOND }),
-      await sign({ nbf: now() + 60 }),
+      await sign({ exp: nowSeconds() }),
+      await sign({ exp: nowSeconds() + (11 * MINUTE) / SECOND }),
+      await sign({ nbf: nowSeconds() + 60 }),
       await sign({ jti: undefined }),
       await sign({ jti: '' }),
       await sign({}, { kid: 'two' }),
       await sign({}, {}, otherKeyPair.privateKey),
       altered(await sign()),
-      unsigned(claims()),
+      unsignedToken(claims()),
       'not.a.jwt',
       'x'.repeat(5000),
     ]
@@ -139,8 +139,8 @@ forEachEngine(engine => {
     assert.equal(await requestToken(await sign({}, { kid: 'two' }, secondKey)), 'none')
     assert.equal(keys.reads(), reads + 1)
 
-    const assertion20 = await sign()
-    const outcomes = await Promise.all(Array.from({ length: 20 }, () => requestToken(assertion20)))
+    const sharedAssertion = await sign()
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => requestToken(sharedAssertion)))
     assert.equal(outcomes.filter(outcome => outcome === 'none').length, 1)
   })
 })
@@ -179,7 +179,7 @@ function hexOf(number: bigint): string {
   return hex.length % 2 === 0 ? hex : `0${hex}`
 }
 
-function unsigned(claims: object): string {
+function unsignedToken(claims: object): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   return `${encode({ alg: 'none' })}.${encode(claims)}.`
 }

@@ -28,7 +28,7 @@ async function openApp(server: Server, id: string) {
   return (token: string, consume?: number) => server.post('/auth/introspect', { token, consume }, { headers })
 }
 
-const PER_MINUTE = (limit: number) => ({ requests: [{ limit, per: 'minute' }] })
+const limitPerMinute = (limit: number) => ({ requests: [{ limit, per: 'minute' }] })
 
 forEachEngine(engine => {
   const open = (t: Parameters<typeof openServer>[1], overrides: ServerOverrides = {}) =>
@@ -37,7 +37,7 @@ forEachEngine(engine => {
   test('exchanges, API calls and consumed calls count towards one limit; answers carry RateLimit and RateLimit-Policy', async t => {
     const server = await open(t)
     const introspect = await openApp(server, 'shop')
-    const key = await openKey(server, PER_MINUTE(10))
+    const key = await openKey(server, limitPerMinute(10))
     const exchangeAnswer = await key.exchange()
     assert.equal(exchangeAnswer.status, 200)
     assert.equal(exchangeAnswer.headers.get('ratelimit'), '"minute";r=9;t=60')
@@ -48,8 +48,8 @@ forEachEngine(engine => {
     assert.deepEqual(consumeAnswer.body.limits, {
       requests: [{ limit: 10, remaining: 1, reset_seconds: 60 }],
     })
-    const readOnly = await introspect(key.key)
-    assert.deepEqual(readOnly.body.limits, consumeAnswer.body.limits)
+    const readAnswer = await introspect(key.key)
+    assert.deepEqual(readAnswer.body.limits, consumeAnswer.body.limits)
     server.clock.advance(2000)
     assert.equal((await key.exchange()).status, 200)
     for (const refused of [
@@ -69,7 +69,7 @@ forEachEngine(engine => {
 
   test('messages over the API count towards the limit of their key, and what its connections send does not', async t => {
     const server = await open(t)
-    const key = await openKey(server, PER_MINUTE(4))
+    const key = await openKey(server, limitPerMinute(4))
     const { body } = await key.exchange()
     const agent = new Client(`${server.url.replace('http', 'ws')}/hub`, body.token)
     const { connection_id } = await agent.next('ready')
@@ -111,7 +111,7 @@ forEachEngine(engine => {
       while ((await key.exchange()).status === 200) passedCount++
       return passedCount
     }
-    const key = await openKey(server, PER_MINUTE(5))
+    const key = await openKey(server, limitPerMinute(5))
     await server.apiKeys.setOperatorLimits(key.id, {
       requests: [{ limit: 3, per: 'minute' }],
       spend: [],
@@ -124,7 +124,7 @@ forEachEngine(engine => {
     assert.equal(await countAccepted(key), 3)
     const otherKey = await openKey(server, {}, 'ada@example.com')
     assert.equal(await countAccepted(otherKey), 2)
-    const overPolicyAnswer = await key.patch(PER_MINUTE(9))
+    const overPolicyAnswer = await key.patch(limitPerMinute(9))
     assert.equal(overPolicyAnswer.status, 400)
     assert.match(overPolicyAnswer.body.errors[0].message, /at most 8 per minute by the policy key_limits/)
     const bob = await openKey(server, {}, 'bob@example.com')
@@ -139,18 +139,18 @@ forEachEngine(engine => {
     const key = await openKey(server)
     assert.deepEqual(key.limits, { requests: [{ limit: 5, per: 'hour' }] })
     assert.deepEqual((await key.patch({})).body.limits, {})
-    assert.deepEqual((await openKey(server, PER_MINUTE(9))).limits, PER_MINUTE(9))
+    assert.deepEqual((await openKey(server, limitPerMinute(9))).limits, limitPerMinute(9))
   })
 
   test('a rotation passes on what is used up, and a key in its overlap shares it with its successor', async t => {
     const server = await open(t)
-    const key = await openKey(server, { ...PER_MINUTE(5), quota: { remaining: 100 } })
+    const key = await openKey(server, { ...limitPerMinute(5), quota: { remaining: 100 } })
     const introspect = await openApp(server, 'shop')
     await introspect(key.key, 3)
     const rotationAnswer = await server.post(`/v1/api-keys/${key.id}/rotate`, {}, { token: key.token })
-    const afterRotation = await introspect(rotationAnswer.body.key, 1)
-    assert.deepEqual(afterRotation.body.limits.requests[0].remaining, 1)
-    assert.deepEqual(afterRotation.body.limits.quota, { remaining: 96 })
+    const answerAfterRotation = await introspect(rotationAnswer.body.key, 1)
+    assert.deepEqual(answerAfterRotation.body.limits.requests[0].remaining, 1)
+    assert.deepEqual(answerAfterRotation.body.limits.quota, { remaining: 96 })
     assert.equal((await introspect(key.key, 1)).status, 200)
     assert.equal((await introspect(rotationAnswer.body.key, 1)).status, 429)
   })
@@ -187,16 +187,16 @@ forEachEngine(engine => {
   test('calls are consumed by the app that the key is for and by first-party apps; others read no limits', async t => {
     const server = await open(t)
     const introspectAsShop = await openApp(server, 'shop')
-    const otherApp = await openApp(server, 'other')
-    const key = await openKey(server, PER_MINUTE(5))
-    assert.equal((await otherApp(key.key, 1)).body.code, 'forbidden')
-    assert.equal((await otherApp(key.key)).body.limits, undefined)
-    assert.equal((await otherApp(key.key)).body.active, true)
+    const introspectAsOtherApp = await openApp(server, 'other')
+    const key = await openKey(server, limitPerMinute(5))
+    assert.equal((await introspectAsOtherApp(key.key, 1)).body.code, 'forbidden')
+    assert.equal((await introspectAsOtherApp(key.key)).body.limits, undefined)
+    assert.equal((await introspectAsOtherApp(key.key)).body.active, true)
     assert.equal((await introspectAsShop(key.key, 1)).status, 200)
     assert.ok(coversKey({ id: 'console', firstParty: true, coversFrom: 0 }, { appId: 'shop', createdAt: 0 }))
     const { token } = (await key.exchange()).body
     assert.equal((await introspectAsShop(token, 1)).body.limits.requests[0].remaining, 2)
-    assert.equal((await otherApp(token, 1)).body.code, 'forbidden')
+    assert.equal((await introspectAsOtherApp(token, 1)).body.code, 'forbidden')
     assert.equal((await introspectAsShop(key.token, 1)).body.code, 'forbidden', 'an access token is no key')
     assert.deepEqual((await introspectAsShop('svc_00000000000000000000000000000000', 1)).body, {
       active: false,
@@ -216,7 +216,7 @@ forEachEngine(engine => {
       server.post('/auth/introspections', { tokens }, { headers })
     const [plain, limited, revoked] = [
       await openKey(server, {}),
-      await openKey(server, { ...PER_MINUTE(5), spend: [{ amount: '2.00', per: 'day' }] }),
+      await openKey(server, { ...limitPerMinute(5), spend: [{ amount: '2.00', per: 'day' }] }),
       await openKey(server, {}),
     ]
     await server.call('PATCH', `/v1/api-keys/${limited.id}`, {
@@ -277,7 +277,7 @@ forEachEngine(engine => {
   test('a refused call counts nothing, whatever refuses it', async t => {
     const server = await open(t)
     const introspect = await openApp(server, 'shop')
-    const key = await openKey(server, PER_MINUTE(10))
+    const key = await openKey(server, limitPerMinute(10))
     await server.call('PATCH', `/v1/api-keys/${key.id}`, {
       token: key.token,
       body: { allowed_networks: ['203.0.113.0/24'] },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { MAX_STREAMS_PER_APP } from '../../src/http/routes/revocations.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 import { patienceMs } from '../support/patience.ts'
 
 /** The sweep interval of one second, with tolerance. */
@@ -34,7 +34,10 @@ test('the number of revocation streams of one app is limited, closed streams no 
   assert.deepEqual([...new Set(streams.map(({ status }) => status))], [200])
   assert.equal((await follow(secret)).status, 429)
   assert.equal((await follow(await server.registerApp('other'), 'other')).status, 200)
-  assert.equal((await server.get('/v1/revocations', { headers: basic('follower', secret) })).status, 200)
+  assert.equal(
+    (await server.get('/v1/revocations', { headers: basicAuthorization('follower', secret) })).status,
+    200,
+  )
   streams[0]!.leave()
   let nextStream = await follow(secret)
   while (nextStream.status === 429) nextStream = await follow(secret) // Ends once the server has noticed the disconnect.
@@ -48,7 +51,7 @@ async function openFollowers(engine: EngineName, t: TestContext) {
   async function follow(withSecret: string, app = 'follower') {
     const abort = new AbortController()
     t.after(() => abort.abort())
-    const headers = { ...basic(app, withSecret), Accept: 'text/event-stream' }
+    const headers = { ...basicAuthorization(app, withSecret), Accept: 'text/event-stream' }
     const answer = await fetch(`${server.url}/v1/revocations`, { headers, signal: abort.signal })
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''

@@ -14,7 +14,7 @@ async function open(engine: EngineName, t: TestContext) {
 forEachEngine(engine => {
   test('security events are filtered by type and by key', async t => {
     const { server, token } = await open(engine, t)
-    const first = await server.createKey(token)
+    const firstKey = await server.createKey(token)
     await server.createKey(token)
     const list = async (query: string) => {
       const { status, body } = await server.get(`/v1/security-events?${query}`, { token })
@@ -22,8 +22,8 @@ forEachEngine(engine => {
       return body.data.map(({ type }: { type: string }) => type)
     }
     assert.deepEqual(await list('type=api_key_created'), ['api_key_created', 'api_key_created'])
-    assert.deepEqual(await list(`key_id=${first.id}`), ['api_key_created'])
-    assert.deepEqual(await list(`key_id=${first.id}&type=sign_in`), [])
+    assert.deepEqual(await list(`key_id=${firstKey.id}`), ['api_key_created'])
+    assert.deepEqual(await list(`key_id=${firstKey.id}&type=sign_in`), [])
     for (const [query, field] of [
       ['type=nonsense', 'type'],
       ['type=toString', 'type'],
@@ -46,17 +46,17 @@ forEachEngine(engine => {
           }),
         )
     })
-    const csv = await server.get('/v1/security-events', { token, headers: { Accept: 'text/csv' } })
-    assert.equal(csv.headers.get('content-type'), 'text/csv; charset=utf-8; header=present')
-    const lines = csv.text.trimEnd().split('\r\n')
+    const csvAnswer = await server.get('/v1/security-events', { token, headers: { Accept: 'text/csv' } })
+    assert.equal(csvAnswer.headers.get('content-type'), 'text/csv; charset=utf-8; header=present')
+    const lines = csvAnswer.text.trimEnd().split('\r\n')
     assert.equal(lines[0], 'id,at,type,network,client,key_id,session_id')
     assert.equal(lines.length, 1 + 1201 + 2)
     assert.ok(lines[1]?.includes(`"'=HYPERLINK(""1200"")"`), lines[1] ?? '')
     const headers = { Accept: 'application/x-ndjson' }
-    const jsonl = await server.get('/v1/security-events?type=account_created', { token, headers })
-    assert.equal(jsonl.headers.get('content-type'), 'application/x-ndjson')
+    const jsonlAnswer = await server.get('/v1/security-events?type=account_created', { token, headers })
+    assert.equal(jsonlAnswer.headers.get('content-type'), 'application/x-ndjson')
     assert.deepEqual(
-      jsonl.text
+      jsonlAnswer.text
         .trimEnd()
         .split('\n')
         .map(line => JSON.parse(line).type),

@@ -7,7 +7,7 @@ import type { PageBindings } from '../../src/http/http-ports.ts'
 import type { Route } from '../../src/http/route.ts'
 import { createInbox } from '../../src/mail/inbox.ts'
 import { createPages } from '../../src/web/pages.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET, openHttpPorts } from '../support/http-ports.ts'
 import { caller } from '../support/services.ts'
 
@@ -38,7 +38,7 @@ test('a slow body does not count as a concurrent call, on any API route with a b
   const { user, tokens } = await server.signIn('ada@example.com')
   // Callers without the right to use a route are refused before their body is read.
   await server.users.setRole(user.id, 'admin')
-  const app = basic('shop', await server.registerApp('shop'))
+  const app = basicAuthorization('shop', await server.registerApp('shop'))
   const routesWithBody = server.app.routes.filter(route => route.body || route.raw)
   const postRoutes = server.app.routes.filter(({ method }) => method === 'POST')
   assert.deepEqual(
@@ -59,9 +59,9 @@ test('a slow form does not count as a concurrent call, on any page with a form',
     failureLimits: [],
     pages,
   })
-  const forms = pages.routes.filter(({ method }) => method === 'POST').map(({ path }) => path)
-  assert.ok(forms.includes('/sign-in') && forms.length > 10, 'the pages were found')
-  for (const path of forms) {
+  const formPaths = pages.routes.filter(({ method }) => method === 'POST').map(({ path }) => path)
+  assert.ok(formPaths.includes('/sign-in') && formPaths.length > 10, 'the pages were found')
+  for (const path of formPaths) {
     const headers = { ...FORM_TYPE, 'Sec-Fetch-Site': 'same-origin' }
     await assertIncompleteBodiesBlockNobody(t, server, 'POST', path.replaceAll(/:\w+/g, ID), headers)
   }
@@ -112,9 +112,9 @@ test('with too many slow bodies of one network only bodies of that network are c
 test('the memory of incomplete bodies is limited', async t => {
   const intake = { bodies: 100, bodiesPerNetwork: 100, bytes: 40_000 }
   const server = await openServer('sqlite', t, { intake })
-  const part = `{"api_key": "${'x'.repeat(12_000)}`
+  const bodyPart = `{"api_key": "${'x'.repeat(12_000)}`
   const senders = []
-  for (let n = 0; n < 4; n++) senders.push(await startBody(t, server, '192.0.2.1', part))
+  for (let n = 0; n < 4; n++) senders.push(await startBody(t, server, '192.0.2.1', bodyPart))
   await untilClosed(senders[0]!)
   assert.equal(senders[3]!.destroyed, false)
 })
@@ -155,10 +155,10 @@ test('a mail report with invalid headers is refused before its body is read', as
 
 test('a report of a mail provider has at most 256 KiB', async t => {
   const server = await openServer('sqlite', t)
-  const headers = basic('keyway', MAIL_HOOK_SECRET)
-  const report = (bytes: number) => server.post('/hooks/mail/postmark', '{}'.padEnd(bytes), { headers })
-  assert.equal((await report(256 * 1024)).status, 204)
-  assert.equal((await report(256 * 1024 + 1)).status, 413)
+  const headers = basicAuthorization('keyway', MAIL_HOOK_SECRET)
+  const postReport = (bytes: number) => server.post('/hooks/mail/postmark', '{}'.padEnd(bytes), { headers })
+  assert.equal((await postReport(256 * 1024)).status, 204)
+  assert.equal((await postReport(256 * 1024 + 1)).status, 413)
 })
 
 /** Sends twenty incomplete bodies. Asserts that another client's call is still handled, and the bodies are awaited. */

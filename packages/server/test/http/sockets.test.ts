@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Client, makeKey, tokenOf } from '../hub/fixture.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 import { until } from '../support/patience.ts'
 
 const LIVEZ_REQUEST = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -44,8 +44,8 @@ test('twenty pipelined requests are answered in order', async t => {
     (_, index) => `/errors/${index % 2 ? 'not_found' : 'rate_limited'}`,
   )
   const requests = paths.map((path, index) => {
-    const last = index === paths.length - 1 ? 'Connection: close\r\n' : ''
-    return `GET ${path} HTTP/1.1\r\nHost: x\r\n${last}\r\n`
+    const closeHeader = index === paths.length - 1 ? 'Connection: close\r\n' : ''
+    return `GET ${path} HTTP/1.1\r\nHost: x\r\n${closeHeader}\r\n`
   })
   const codes = [...(await server.raw(requests.join(''))).matchAll(/"code":"(\w+)"/g)].map(match => match[1])
   assert.deepEqual(
@@ -106,14 +106,14 @@ test('17 KB of headers are refused with 431 and a problem document', async t => 
 
 test('a missing Host and an unknown expectation are answered with a problem document or the normal response', async t => {
   const server = await openServer('sqlite', t)
-  const noHost = await server.raw('GET /livez HTTP/1.1\r\n\r\n')
-  assert.match(noHost, /^HTTP\/1\.1 400 /)
-  assert.match(noHost, /application\/problem\+json/)
+  const answerWithoutHost = await server.raw('GET /livez HTTP/1.1\r\n\r\n')
+  assert.match(answerWithoutHost, /^HTTP\/1\.1 400 /)
+  assert.match(answerWithoutHost, /application\/problem\+json/)
   const answerToExpect = await server.raw(
     'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: the-best\r\nConnection: close\r\n\r\n',
   )
   assert.match(answerToExpect, /^HTTP\/1\.1 200 /)
-  for (const answer of [noHost, answerToExpect]) {
+  for (const answer of [answerWithoutHost, answerToExpect]) {
     assert.match(answer, /^X-Request-Id: /im)
     assert.match(answer, /^Cache-Control: no-store/im)
   }
@@ -188,7 +188,7 @@ test('with too many connections the longest idle one is closed, and busy ones st
   const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
   const silentSocket = await openSocket(t, server.port)
   const streamingSocket = await openSocket(t, server.port)
-  const headers = Object.entries(basic('shop', await server.registerApp('shop')))
+  const headers = Object.entries(basicAuthorization('shop', await server.registerApp('shop')))
   streamingSocket.write(
     `GET /v1/revocations HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n${headers.map(pair => pair.join(': ')).join('\r\n')}\r\n\r\n`,
   )
@@ -204,14 +204,15 @@ test('with too many connections the longest idle one is closed, and busy ones st
 
 test('connections that were upgraded after another request do not count, and are not subtracted twice', async t => {
   const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
-  const upgrade = 'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+  const upgradeRequest = 'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
   const slowRequest = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'
-  for (let n = 0; n < 5; n++) assert.match(await server.raw(slowRequest + upgrade), /^HTTP\/1\.1 (200|426)/)
+  for (let n = 0; n < 5; n++)
+    assert.match(await server.raw(slowRequest + upgradeRequest), /^HTTP\/1\.1 (200|426)/)
   const acceptedSockets = []
   for (let n = 0; n < 6; n++) {
-    const next = once(server.server, 'connection')
+    const nextConnection = once(server.server, 'connection')
     await openSocket(t, server.port)
-    acceptedSockets.push((await next)[0] as Socket)
+    acceptedSockets.push((await nextConnection)[0] as Socket)
   }
   assert.deepEqual(
     acceptedSockets.map(({ destroyed }) => destroyed),
@@ -245,13 +246,13 @@ const pages = { fetch: () => new Response('x'.repeat(30_000_000)) }
 
 /** The server's socket of a client that sends a request and never reads. */
 async function askWithoutReading(t: TestContext, { server, port }: Server): Promise<Socket> {
-  const acceptedSockets = once(server, 'connection')
+  const connectionAccepted = once(server, 'connection')
   const socket = await openSocket(t, port)
   socket.pause()
-  const received = once(server, 'request')
+  const requestReceived = once(server, 'request')
   socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
-  await received
-  return (await acceptedSockets)[0]
+  await requestReceived
+  return (await connectionAccepted)[0]
 }
 
 test('a connection with an unread response is closed in time', async t => {

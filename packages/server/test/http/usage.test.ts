@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HOUR } from '../../src/clock.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 
@@ -17,7 +17,7 @@ forEachEngine(engine => {
     await server.get('/v1/api-keys', { token: key })
     assert.equal((await server.get('/v1/me', { token: key })).body.code, 'insufficient_scope')
     assert.equal((await server.post('/v1/api-keys', {}, { token: key })).body.code, 'session_required')
-    await server.post('/auth/introspect', { token: key }, { headers: basic('reports', secret) })
+    await server.post('/auth/introspect', { token: key }, { headers: basicAuthorization('reports', secret) })
     await server.meter.flush()
 
     const expected = {

@@ -26,7 +26,7 @@ describe('malformed WebSocket frames', () => {
     test(`${attack} closes its connection with ${code} and no other`, async t => {
       const { services, url, port, key, hub } = await open('sqlite', t)
       const witness = await connect(services, url, key)
-      const { socket, closed } = await upgrade(port, await tokenOf(services, key))
+      const { socket, closed } = await openWebSocket(port, await tokenOf(services, key))
       socket.write(Buffer.from(bytes))
       assert.equal(await closed, code)
       await witness.flush()
@@ -46,7 +46,7 @@ describe('malformed WebSocket frames', () => {
       test(`${count} frames at once (${kind}) close their connection with 4429 and no other`, async t => {
         const { services, url, port, key, hub } = await open('sqlite', t)
         const witness = await connect(services, url, key)
-        const { socket, closed } = await upgrade(port, await tokenOf(services, key))
+        const { socket, closed } = await openWebSocket(port, await tokenOf(services, key))
         socket.write(Buffer.concat(Array.from({ length: count / frames.length }, () => frames).flat()))
         assert.equal(await closed, 4429)
         await witness.flush()
@@ -57,7 +57,7 @@ describe('malformed WebSocket frames', () => {
 
   test('399 frames of any kind at once keep the connection open, and a frame a second later is answered', async t => {
     const { services, port, key, later } = await open('sqlite', t)
-    const { socket, closed, received } = await upgrade(port, await tokenOf(services, key))
+    const { socket, closed, received } = await openWebSocket(port, await tokenOf(services, key))
     socket.write(Buffer.concat(Array.from({ length: 133 }, () => [ping, pong, text]).flat()))
     await received(Buffer.from('rate_limited'))
     await later(3000)
@@ -70,16 +70,16 @@ describe('malformed WebSocket frames', () => {
 
   test('a message of ten thousand fragments is refused', async t => {
     const { services, port, key } = await open('sqlite', t)
-    const { socket, closed } = await upgrade(port, await tokenOf(services, key))
-    const piece = Buffer.from([0x00, 0x81, ...MASK, 0x20])
+    const { socket, closed } = await openWebSocket(port, await tokenOf(services, key))
+    const emptyFragment = Buffer.from([0x00, 0x81, ...MASK, 0x20])
     socket.write(Buffer.from([0x01, 0x80, ...MASK]))
-    for (let n = 0; n < 10_000; n++) socket.write(piece)
+    for (let n = 0; n < 10_000; n++) socket.write(emptyFragment)
     assert.ok([1008, 1009, 1002].includes((await closed) ?? 0))
   })
 })
 
 /** Opens a WebSocket over a bare TCP socket; `closed` resolves with the code of the close frame. */
-async function upgrade(
+async function openWebSocket(
   port: number,
   token: string,
 ): Promise<{
@@ -90,17 +90,17 @@ async function upgrade(
 }> {
   const socket = dialHub(port, token)
   const chunks: Buffer[] = []
-  const arrived = new EventEmitter()
+  const arrivalEmitter = new EventEmitter()
   socket.on('data', chunk => {
     chunks.push(Buffer.from(chunk))
-    arrived.emit('data')
+    arrivalEmitter.emit('data')
     if (closeCodeIn(Buffer.concat(chunks)) !== null) socket.end()
   })
   const closed = new Promise<number | null>(done =>
     socket.on('close', () => done(closeCodeIn(Buffer.concat(chunks)))),
   )
   const received = async (bytes: Buffer) => {
-    while (!Buffer.concat(chunks).includes(bytes)) await once(arrived, 'data')
+    while (!Buffer.concat(chunks).includes(bytes)) await once(arrivalEmitter, 'data')
   }
   await received(Buffer.from('"ready"'))
   return { socket, closed, received }

@@ -16,23 +16,23 @@ const goMissing = packageMissing('golang-github-gorilla-websocket-dev', [
   `${GO_LIBRARIES}/src/github.com/gorilla/websocket`,
 ])
 /** The timeout of tests with many checks, each of which starts a process. */
-const SLOW = { timeout: 900_000 }
+const SLOW_TEST = { timeout: 900_000 }
 
 function assertConforms(results: ClientCheckResult[]): void {
-  const failed = results.filter(({ outcome }) => outcome === 'failed')
+  const failedResults = results.filter(({ outcome }) => outcome === 'failed')
   assert.deepEqual(
-    failed.map(({ check, why }) => `§${check.section} ${check.promise}: ${why}`),
+    failedResults.map(({ check, why }) => `§${check.section} ${check.promise}: ${why}`),
     [],
   )
 }
 
-test('an agent of the npm package passes the conformance checks for clients', SLOW, async () => {
+test('an agent of the npm package passes the conformance checks for clients', SLOW_TEST, async () => {
   assertConforms(await runClientConformance([process.execPath, join(root, 'examples/echo-agent.ts')]))
 })
 
 test('an agent of the Python package passes the conformance checks for clients, all of them', {
   skip: pythonMissing,
-  ...SLOW,
+  ...SLOW_TEST,
 }, async () => {
   const path = `PYTHONPATH=${join(root, 'packages/python/src')}`
   const command = ['env', path, 'PYTHONDONTWRITEBYTECODE=1', PYTHON] as const
@@ -43,22 +43,26 @@ test('an agent of the Python package passes the conformance checks for clients, 
 
 test('a small agent in Go, written from the document, passes the conformance checks for clients, all of them', {
   skip: goMissing,
-  ...SLOW,
+  ...SLOW_TEST,
 }, async t => {
   const results = await runClientConformance([await buildGoAgent(t)])
   assertConforms(results)
   assert.ok(results.every(({ outcome }) => outcome === 'ok'))
 })
 
-test('a client that reconnects always and puts the token into the URL fails the checks', SLOW, async () => {
-  const checks = CLIENT_CHECKS.filter(({ promise }) => BROKEN_PROMISES.includes(promise))
-  const command = [process.execPath, '--input-type=module', '-e', CARELESS_CLIENT] as const
-  const results = await runClientConformance([...command], { checks })
-  assert.deepEqual(
-    results.filter(({ outcome }) => outcome === 'failed').map(({ check }) => check.promise),
-    BROKEN_PROMISES,
-  )
-})
+test(
+  'a client that reconnects always and puts the token into the URL fails the checks',
+  SLOW_TEST,
+  async () => {
+    const checks = CLIENT_CHECKS.filter(({ promise }) => BROKEN_PROMISES.includes(promise))
+    const command = [process.execPath, '--input-type=module', '-e', CARELESS_CLIENT] as const
+    const results = await runClientConformance([...command], { checks })
+    assert.deepEqual(
+      results.filter(({ outcome }) => outcome === 'failed').map(({ check }) => check.promise),
+      BROKEN_PROMISES,
+    )
+  },
+)
 
 test('a client ends with the checks, also when these are killed', async () => {
   const module = JSON.stringify(new URL('client-conformance/program.ts', import.meta.url))

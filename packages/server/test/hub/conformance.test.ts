@@ -32,20 +32,22 @@ test('this hub passes every conformance check of docs/hub-protocol.md', async t 
 })
 
 test('a hub that accepts every client and echoes its frames fails the conformance checks', async t => {
-  const http = createServer((_, response) => response.end('{"token":"x","agent_id":"y","expires_in":900}'))
-  const hub = new WebSocketServer({ server: http, perMessageDeflate: true })
+  const httpServer = createServer((_, response) =>
+    response.end('{"token":"x","agent_id":"y","expires_in":900}'),
+  )
+  const hub = new WebSocketServer({ server: httpServer, perMessageDeflate: true })
   hub.on('connection', socket => {
     socket.on('error', () => {})
     socket.on('message', data => socket.send(String(data) || '{}'))
     socket.send('{"type":"ready","connection_id":"1"}')
   })
-  http.listen(0, '127.0.0.1')
-  await once(http, 'listening')
+  httpServer.listen(0, '127.0.0.1')
+  await once(httpServer, 'listening')
   t.after(() => {
     for (const socket of hub.clients) socket.terminate()
-    http.close()
+    httpServer.close()
   })
-  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+  const url = `http://127.0.0.1:${(httpServer.address() as AddressInfo).port}`
   const results = await runConformance({ url, key: 'svc_x', deadlineMs: 200 })
   assert.ok(failuresOf(results).length >= 20, failuresOf(results).join('\n'))
 })

@@ -54,9 +54,9 @@ describe('frames', () => {
     const { user } = await services.signIn('eve@example.com')
     const sender = await connect(services, url, key)
     const [a, b] = [await connect(services, url, otherKey), await connect(services, url, otherKey)]
-    const stranger = await connect(services, url, await makeKey(services, user.id))
+    const strangersClient = await connect(services, url, await makeKey(services, user.id))
     const countDelivered = async (to: string, data: Json) => {
-      sender.send({ type: 'send', id: `to ${to}`, to, data, from: stranger.id, agent_id: user.id })
+      sender.send({ type: 'send', id: `to ${to}`, to, data, from: strangersClient.id, agent_id: user.id })
       const acknowledgement = await sender.next('sent')
       assert.equal(acknowledgement.id, `to ${to}`)
       return acknowledgement.delivered
@@ -66,7 +66,7 @@ describe('frames', () => {
     assert.equal(await countDelivered('all', null), 2)
     assert.equal(await countDelivered(sender.id, 0), 0)
     assert.equal(await countDelivered(key.id, 0), 0)
-    assert.equal(await countDelivered(stranger.id, 0), 0)
+    assert.equal(await countDelivered(strangersClient.id, 0), 0)
     assert.equal(await countDelivered('nowhere', 0), 0)
     assert.deepEqual(await a.next('message'), {
       type: 'message',
@@ -78,8 +78,8 @@ describe('frames', () => {
     })
     assert.deepEqual((await b.next('message')).data, 2)
     await b.next('message')
-    await stranger.flush()
-    assert.deepEqual(stranger.received, [])
+    await strangersClient.flush()
+    assert.deepEqual(strangersClient.received, [])
     for (let n = 0; n < 150; n++) sender.send({ type: 'send', id: `${n}`, to: b.id, data: n })
     for (let n = 0; n < 150; n++) assert.equal((await b.next('message')).data, n)
   })
@@ -214,9 +214,9 @@ describe('the end of a connection', () => {
 
   test('suspending the owner or excluding the network closes with 4403', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
-    const first = await connect(services, url, key)
+    const firstClient = await connect(services, url, key)
     await services.apiKeys.update(userId, key.id, { allowedNetworks: ['192.0.2.0/24'] }, 'person')
-    assert.equal(await first.end(), '4403 network_not_allowed')
+    assert.equal(await firstClient.end(), '4403 network_not_allowed')
     const rejectedClient = await connect(services, url, await makeKey(services, userId))
     await services.users.suspend(userId)
     assert.equal(await rejectedClient.end(), '4403 account_suspended')

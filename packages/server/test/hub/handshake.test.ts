@@ -36,9 +36,9 @@ describe('the handshake', () => {
         resumed: false,
       })
     }
-    const withoutSubprotocol = new Client(url, await tokenOf(services, key), { protocols: [] })
-    await withoutSubprotocol.next('ready')
-    assert.equal(withoutSubprotocol.socket.protocol, '')
+    const clientWithoutSubprotocol = new Client(url, await tokenOf(services, key), { protocols: [] })
+    await clientWithoutSubprotocol.next('ready')
+    assert.equal(clientWithoutSubprotocol.socket.protocol, '')
   })
 
   test('an invalid agent token is refused with 401 as header, and closed with 4401 as subprotocol', async t => {
@@ -105,11 +105,11 @@ describe('the handshake', () => {
   test('two credentials, or subprotocols without keyway.hub.v1, are refused with 400', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
-    const twoCredentials = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
-    assert.equal((await new Client(url, token, twoCredentials).refusal()).status, 400)
+    const twoCredentialOptions = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
+    assert.equal((await new Client(url, token, twoCredentialOptions).refusal()).status, 400)
     assert.equal((await new Client(url, token, { protocols: ['chat'] }).refusal()).status, 400)
-    const tokenOnly = { protocols: [`bearer.${token}`] }
-    assert.equal((await new Client(url, null, tokenOnly).refusal()).status, 400)
+    const tokenOnlyOptions = { protocols: [`bearer.${token}`] }
+    assert.equal((await new Client(url, null, tokenOnlyOptions).refusal()).status, 400)
   })
 
   test('a refused handshake has the same problem document as the API, and names the invalid header', async t => {
@@ -130,10 +130,10 @@ describe('the handshake', () => {
       assert.equal(headers['x-content-type-options'], 'nosniff')
       if (code === 'not_found') assert.match(problem.detail, /\/docs/)
     }
-    const twoCredentials = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
+    const twoCredentialOptions = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
     for (const [client, field] of [
       [refusals.invalid_request, 'Sec-WebSocket-Protocol'],
-      [new Client(url, token, twoCredentials), 'Authorization'],
+      [new Client(url, token, twoCredentialOptions), 'Authorization'],
     ] as const) {
       const { problem } = await client.refusal()
       assert.equal(problem.errors?.[0]?.field, field)
@@ -310,13 +310,13 @@ describe('the handshake', () => {
   test('a request for another path, method, protocol or version is refused for that, even with a valid token', async t => {
     const { services, port, key, hub } = await open('sqlite', t)
     const token = await tokenOf(services, key)
-    const good = `GET /hub HTTP/1.1\r\nHost: x\r\n${UPGRADE}Authorization: Bearer ${token}\r\n\r\n`
+    const authorizedRequest = `GET /hub HTTP/1.1\r\nHost: x\r\n${UPGRADE}Authorization: Bearer ${token}\r\n\r\n`
     const statusOf = async (request: string) => (await sendRaw(port, request)).slice(9, 12)
-    assert.equal(await statusOf(good.replace('/hub', '/hub/x')), '404')
-    assert.equal(await statusOf(good.replace('/hub', '/x?/hub')), '404')
-    assert.equal(await statusOf(good.replace('GET', 'POST')), '426')
-    assert.equal(await statusOf(good.replace('websocket\r', 'h2c\r')), '426')
-    assert.equal(await statusOf(good.replace('Version: 13', 'Version: 8')), '426')
+    assert.equal(await statusOf(authorizedRequest.replace('/hub', '/hub/x')), '404')
+    assert.equal(await statusOf(authorizedRequest.replace('/hub', '/x?/hub')), '404')
+    assert.equal(await statusOf(authorizedRequest.replace('GET', 'POST')), '426')
+    assert.equal(await statusOf(authorizedRequest.replace('websocket\r', 'h2c\r')), '426')
+    assert.equal(await statusOf(authorizedRequest.replace('Version: 13', 'Version: 8')), '426')
     const { code } = await refusedUpgrade(hub, { upgrade: undefined, authorization: `Bearer ${token}` })
     assert.equal(code, 'upgrade_required')
   })

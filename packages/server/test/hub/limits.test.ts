@@ -130,8 +130,8 @@ describe('limits over all connections of one owner', () => {
     assert.deepEqual(agents.map(isRefused), [false, false, false, false, false, true])
 
     const { user } = await services.signIn('eve@example.com')
-    const stranger = await connect(services, url, await makeKey(services, user.id))
-    await stranger.flush()
+    const strangersClient = await connect(services, url, await makeKey(services, user.id))
+    await strangersClient.flush()
 
     await later(1000)
     const [one, other] = agents as [Client, Client]

@@ -54,8 +54,8 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       const sender = await connect(services, first.url, key)
       const receiver = await connect(services, second.url, key)
       const eve = await services.signIn('eve@example.com')
-      const stranger = await makeKey(services, eve.user.id)
-      await connect(services, third.url, stranger)
+      const strangersKey = await makeKey(services, eve.user.id)
+      await connect(services, third.url, strangersKey)
       for (let n = 0; n < 20; n++) {
         assert.equal((await send(sender, 'all', `${n}`)).delivered, 1)
         assert.equal((await receiver.next('message')).data, `${n}`)

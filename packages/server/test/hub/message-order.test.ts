@@ -48,11 +48,15 @@ describe('messages that two nodes kept for one connection', () => {
 
   test('have no certain order if their sender has moved to another node between them', () => {
     const [sender, stranger] = [newId(1), newId(2)]
-    const from = (id: string, origin: string) => {
+    const messageFrom = (id: string, origin: string) => {
       const message = { id: 'a "\\', from: id, from_key_id: null, data: { from: 'x' } }
       return new KeptMessage(encodeMessage(message)!, origin)
     }
-    const [missed, later, other] = [from(sender, 'a:1'), from(sender, 'b:1'), from(stranger, 'b:1')]
+    const [missed, later, other] = [
+      messageFrom(sender, 'a:1'),
+      messageFrom(sender, 'b:1'),
+      messageFrom(stranger, 'b:1'),
+    ]
     assert.equal(mergeInOrder([later], [], [missed], [missed, later]), null)
     assert.deepEqual(mergeInOrder([other], [], [missed], [missed, other]), [other, missed])
     assert.deepEqual(mergeInOrder([missed], [], [later], [missed, later]), [missed, later])

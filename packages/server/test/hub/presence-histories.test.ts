@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ServerFrame } from '@keyway/sdk/protocol'
-import { check, checkPresence } from './support/presence-history.ts'
+import { checkFrames, checkPresence } from './support/presence-history.ts'
 
 const SEEDS = Number(process.env.PRESENCE_SEEDS ?? 60)
 const FIRST_SEED = Number(process.env.PRESENCE_SEED ?? 1)
@@ -27,12 +27,12 @@ describe('what watchers receive', () => {
     const list: ServerFrame = { type: 'presence', connections: [connectionObject('a')] }
     const joinedFrame: ServerFrame = { type: 'joined', connection: connectionObject('b') }
     const leftFrame: ServerFrame = { type: 'left', connection_id: 'a', reason: 'closed' }
-    check([list, joinedFrame, leftFrame], ['b'], 'fine')
-    assert.throws(() => check([list, joinedFrame, leftFrame], ['b', 'c'], ''), /gap or a ghost/)
-    assert.throws(() => check([list, joinedFrame], ['b'], ''), /gap or a ghost/)
-    assert.throws(() => check([list, joinedFrame, joinedFrame], ['a', 'b'], ''), /joined twice/)
-    assert.throws(() => check([list, leftFrame, leftFrame], [], ''), /left without joining/)
-    assert.throws(() => check([joinedFrame], ['b'], ''), /before the list/)
-    assert.throws(() => check([list], [], ''), /gap or a ghost/)
+    checkFrames([list, joinedFrame, leftFrame], ['b'], 'fine')
+    assert.throws(() => checkFrames([list, joinedFrame, leftFrame], ['b', 'c'], ''), /gap or a ghost/)
+    assert.throws(() => checkFrames([list, joinedFrame], ['b'], ''), /gap or a ghost/)
+    assert.throws(() => checkFrames([list, joinedFrame, joinedFrame], ['a', 'b'], ''), /joined twice/)
+    assert.throws(() => checkFrames([list, leftFrame, leftFrame], [], ''), /left without joining/)
+    assert.throws(() => checkFrames([joinedFrame], ['b'], ''), /before the list/)
+    assert.throws(() => checkFrames([list], [], ''), /gap or a ghost/)
   })
 })

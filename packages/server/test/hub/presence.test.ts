@@ -40,13 +40,13 @@ function aConnection(clock: Clock): AgentConnection {
 
 test('a node that announces itself while the list of nodes is being read is kept', async t => {
   const nodesWereRead = Promise.withResolvers<void>()
-  const released = Promise.withResolvers<void>()
+  const storeReleased = Promise.withResolvers<void>()
   const { presence, clock } = await openPresence(t, store => ({
     // Delays the result until the other node has announced itself.
     async nodes(since) {
       const rows = await store.nodes(since)
       nodesWereRead.resolve()
-      await released.promise
+      await storeReleased.promise
       return rows
     },
   }))
@@ -55,7 +55,7 @@ test('a node that announces itself while the list of nodes is being read is kept
   const heartbeat = presence.heartbeat()
   await nodesWereRead.promise
   presence.markAlive(newNodeId)
-  released.resolve()
+  storeReleased.resolve()
   await heartbeat
   assert.deepEqual(presence.otherNodes(), [newNodeId])
 
@@ -64,16 +64,16 @@ test('a node that announces itself while the list of nodes is being read is kept
 })
 
 test('a node that stops during its heartbeat is not registered again', async t => {
-  const released = Promise.withResolvers<void>()
+  const storeReleased = Promise.withResolvers<void>()
   const { presence, store } = await openPresence(t, store => ({
     async heartbeat(node) {
-      await released.promise
+      await storeReleased.promise
       await store.heartbeat(node)
     },
   }))
   const heartbeat = presence.heartbeat()
   const deregistration = presence.deregister()
-  released.resolve()
+  storeReleased.resolve()
   await Promise.all([heartbeat, deregistration])
   assert.deepEqual(await store.nodes(0), [])
 })
@@ -104,9 +104,9 @@ test('changes are written together, once, and nothing is written without one', a
 
 test('a node that was considered dead records its open connections again, and says so', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const written = Promise.withResolvers<readonly PresenceRow[]>()
+  const rowsWritten = Promise.withResolvers<readonly PresenceRow[]>()
   const { presence, clock, registry } = await openPresence(t, () => ({
-    record: async (_nodeId, added) => written.resolve(added),
+    record: async (_nodeId, added) => rowsWritten.resolve(added),
   }))
   const [open, pending] = [aConnection(clock), aConnection(clock)]
   for (const connection of [open, pending]) registry.add(connection)
@@ -121,9 +121,9 @@ test('a node that was considered dead records its open connections again, and sa
   await presence.heartbeat()
   assert.equal(lapses, 1)
   t.mock.timers.tick(200)
-  const recorded = await written.promise
+  const recordedRows = await rowsWritten.promise
   assert.deepEqual(
-    recorded.map(({ connectionId }) => connectionId),
+    recordedRows.map(({ connectionId }) => connectionId),
     [open.id],
   )
 })

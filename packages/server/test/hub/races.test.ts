@@ -198,7 +198,7 @@ test('an event closes the connections of what ended, and one of lost events thos
   }
   const { services, url, userId, key, uncommitted } = await openGated(t, { events })
   const { user } = await services.signIn('eve@example.com')
-  const suspended = await connect(services, url, key)
+  const suspendedAgent = await connect(services, url, key)
   const revokedKey = await makeKey(services, user.id)
   const revokedAgent = await connect(services, url, revokedKey)
   const witness = await connect(services, url, await makeKey(services, user.id))
@@ -206,9 +206,9 @@ test('an event closes the connections of what ended, and one of lost events thos
   for (const subject of [userId, revokedKey.id]) uncommitted.add(subject)
   await services.apiKeys.revoke(user.id, revokedKey.id, caller())
   await services.users.suspend(userId)
-  await suspended.flush()
+  await suspendedAgent.flush()
   emit({ type: 'user.changed', userId })
-  assert.equal(await suspended.end(), '4403 account_suspended')
+  assert.equal(await suspendedAgent.end(), '4403 account_suspended')
   await revokedAgent.flush()
   emit({ type: 'events.gap' })
   assert.equal(await revokedAgent.end(), '4410 revoked')
@@ -253,24 +253,24 @@ test('a renewal whose connection ends while its token is verified does not load 
 test('a hub that has stopped no longer polls the database', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const services = await openServices('sqlite', t)
-  let polls = 0
+  let pollCount = 0
   const { hub } = await openHub(services, t, {
     ports: {
       meter: services.meter,
       verifyToken: services.agentTokens.verify,
       keyStatus: services.apiKeys.findMany,
       async endingsSince() {
-        polls++
+        pollCount++
         return []
       },
     },
   })
-  assert.equal(polls, 1, 'at its start')
+  assert.equal(pollCount, 1, 'at its start')
   t.mock.timers.tick(SWEEP_MS)
-  assert.equal(polls, 2)
+  assert.equal(pollCount, 2)
   await hub.stop()
   t.mock.timers.tick(10 * SWEEP_MS)
-  assert.equal(polls, 2)
+  assert.equal(pollCount, 2)
 })
 
 test('a forged token is refused each time it is presented', async t => {
@@ -286,24 +286,24 @@ test('presence rows whose removal failed are removed by the next write', async t
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')
   const presence = recordedPresence(services)
-  let failures = 1
-  const written = Promise.withResolvers<void>()
-  const removed = Promise.withResolvers<void>()
+  let failuresLeft = 1
+  const rowWritten = Promise.withResolvers<void>()
+  const rowRemoved = Promise.withResolvers<void>()
   const { url } = await openHub(services, t, {
     presence: {
       ...presence,
       async record(nodeId, added, removedIds) {
-        if (removedIds.length > 0 && failures-- > 0) throw new Error('the database is unreachable')
+        if (removedIds.length > 0 && failuresLeft-- > 0) throw new Error('the database is unreachable')
         await presence.record(nodeId, added, removedIds)
-        if (added.length > 0) written.resolve()
-        if (removedIds.length > 0) removed.resolve()
+        if (added.length > 0) rowWritten.resolve()
+        if (removedIds.length > 0) rowRemoved.resolve()
       },
     },
   })
   const client = await connect(services, url, await makeKey(services, user.id))
-  await written.promise
+  await rowWritten.promise
   assert.equal((await presence.listOf(user.id, 0)).length, 1)
   client.socket.close()
-  await removed.promise
+  await rowRemoved.promise
   assert.deepEqual(await presence.listOf(user.id, 0), [])
 })

@@ -124,8 +124,8 @@ describe('a connection that broke', () => {
     assert.deepEqual(await send('held'), { delivered: 0, held: 1 })
     assert.deepEqual(await send('held', 'all'), { delivered: 0, held: 1 })
     assert.deepEqual(await hub.sendTo(userId, id, 'api'), { delivered: 0, held: 1 })
-    const resumed = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 1 })
-    assert.deepEqual(await messages(resumed, 3), [
+    const resumedAgent = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 1 })
+    assert.deepEqual(await messages(resumedAgent, 3), [
       [2, 'held'],
       [3, 'held'],
       [4, 'api'],
@@ -165,16 +165,16 @@ describe('a connection that broke', () => {
 
   test('ends with a violation of the protocol, and with a close by its owner', async t => {
     const { services, url, key, hub, userId } = await open('sqlite', t)
-    const badMessage = await connect(services, url, key)
-    badMessage.socket.send('no object')
-    assert.equal(await badMessage.end(), '4400 bad_message')
+    const clientWithBadMessage = await connect(services, url, key)
+    clientWithBadMessage.socket.send('no object')
+    assert.equal(await clientWithBadMessage.end(), '4400 bad_message')
     const invalidSender = await connect(services, url, key)
     invalidSender.socket.send('{}', { mask: false })
     assert.match(await invalidSender.end(), /^1002/)
     const closedAgent = await connect(services, url, key)
     await hub.disconnect(userId, closedAgent.ready.connection_id)
     assert.equal(await closedAgent.end(), '1001 going_away')
-    for (const { ready } of [badMessage, invalidSender, closedAgent]) {
+    for (const { ready } of [clientWithBadMessage, invalidSender, closedAgent]) {
       assert.equal(await hub.sendTo(userId, ready.connection_id, 'x'), null)
       assert.equal((await connect(services, url, key, { ready, lastSeq: 0 })).ready.resumed, false)
     }
@@ -294,9 +294,9 @@ describe('a connection that broke', () => {
       client.socket.close(4000)
       await client.end()
     }
-    const untilHeld = await Promise.all(ids.map(id => hub.sendTo(userId, id, 'x')))
+    const outcomes = await Promise.all(ids.map(id => hub.sendTo(userId, id, 'x')))
     assert.deepEqual(
-      untilHeld.map(outcome => outcome?.held),
+      outcomes.map(outcome => outcome?.held),
       [undefined, 1, 1],
     )
   })
@@ -365,11 +365,11 @@ describe('a resume token', () => {
     const { services, url, receiver, receiverKey, send, isListed } = await openPair(t)
     await send(1)
     await receiver.next('message')
-    const next = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    const resumedClient = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(await receiver.end(), '4409 resumed_elsewhere')
-    assert.equal(next.ready.resumed, true)
+    assert.equal(resumedClient.ready.resumed, true)
     assert.deepEqual(await send(2), { delivered: 1, held: 0 })
-    assert.deepEqual(await messages(next, 2), [
+    assert.deepEqual(await messages(resumedClient, 2), [
       [1, 1],
       [2, 2],
     ])
@@ -388,10 +388,12 @@ async function resumeUntilRefused(
   let lastClient = receiver
   for (let resumed = 0; ; resumed++) {
     const headers = { 'keyway-resume': `${lastClient.ready.resume_token}.${lastSeq}` }
-    const next = new Client(urls[resumed % urls.length]!, await tokenOf(services, key), { headers })
-    await next.until(() => next.closed ?? next.received.find(({ type }) => type === 'ready'))
-    if (next.closed) return { resumed, closed: await next.end(), last: lastClient }
-    lastClient = Object.assign(next, { ready: await next.next('ready') })
+    const resumedClient = new Client(urls[resumed % urls.length]!, await tokenOf(services, key), { headers })
+    await resumedClient.until(
+      () => resumedClient.closed ?? resumedClient.received.find(({ type }) => type === 'ready'),
+    )
+    if (resumedClient.closed) return { resumed, closed: await resumedClient.end(), last: lastClient }
+    lastClient = Object.assign(resumedClient, { ready: await resumedClient.next('ready') })
     assert.equal(lastClient.ready.resumed, true)
   }
 }
@@ -406,9 +408,9 @@ describe('messages that are sent again', () => {
     const { resumed, closed, last } = await resumeUntilRefused(services, [url], receiver, receiverKey, 0)
     assert.deepEqual([resumed, closed], [1, '4429 rate_limited'])
     await later(2000)
-    const next = await connect(services, url, receiverKey, { ready: last.ready, lastSeq: 0 })
-    assert.equal(next.ready.resumed, true)
-    assert.equal((await messages(next, 2)).length, 2)
+    const resumedClient = await connect(services, url, receiverKey, { ready: last.ready, lastSeq: 0 })
+    assert.equal(resumedClient.ready.resumed, true)
+    assert.equal((await messages(resumedClient, 2)).length, 2)
   })
 
   test('count fourfold where they only move between nodes, which costs more', async t => {
@@ -455,16 +457,16 @@ describe('on two nodes, a connection', () => {
     receiver.socket.terminate()
     await untilHeld()
     await send('ü'.repeat(20_000))
-    const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 1 })
-    assert.equal(next.ready.resumed, true)
-    assert.equal(next.ready.connection_id, receiver.ready.connection_id)
-    const [second, ...more] = await messages(next, 2)
+    const resumedClient = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 1 })
+    assert.equal(resumedClient.ready.resumed, true)
+    assert.equal(resumedClient.ready.connection_id, receiver.ready.connection_id)
+    const [second, ...more] = await messages(resumedClient, 2)
     assert.deepEqual(second, [2, '2'])
     assert.equal(more.length, 1)
-    while ((await next.next('message')).data === 'probe');
+    while ((await resumedClient.next('message')).data === 'probe');
     assert.equal((await send('after')).delivered, 1)
-    const secondUse = await connect(services, nodes[0].url, key, { ready: receiver.ready, lastSeq: 1 })
-    assert.equal(secondUse.ready.resumed, false)
+    const secondResumption = await connect(services, nodes[0].url, key, { ready: receiver.ready, lastSeq: 1 })
+    assert.equal(secondResumption.ready.resumed, false)
   })
 
   /** Two nodes, of which the first hands a connection over only after `giveUp()`. */
@@ -533,19 +535,19 @@ describe('on two nodes, a connection', () => {
 
   test('that is still open is closed with 4409 on the old one', async t => {
     const { services, nodes, key, receiver, send } = await openTwo(t)
-    const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
+    const resumedClient = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(await receiver.end(), '4409 resumed_elsewhere')
-    assert.equal(next.ready.resumed, true)
+    assert.equal(resumedClient.ready.resumed, true)
     assert.deepEqual(await send('x'), { type: 'sent', id: 'x', delivered: 1, held: 0 })
   })
 
   test('is handed over by a node that shuts down, and resumed on another', async t => {
     const { services, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
-    const openConnection = await connect(services, nodes[0].url, key)
+    const openClient = await connect(services, nodes[0].url, key)
     receiver.socket.terminate()
     await untilHeld()
     const draining = nodes[0].hub.drain(1000)
-    assert.equal(await openConnection.end(), '1012 restarting')
+    assert.equal(await openClient.end(), '1012 restarting')
     await draining
     await nodes[0].hub.stop()
     assert.deepEqual(await send('held elsewhere'), {
@@ -554,10 +556,10 @@ describe('on two nodes, a connection', () => {
       delivered: 0,
       held: 1,
     })
-    for (const { ready } of [receiver, openConnection]) {
-      const next = await connect(services, nodes[1].url, key, { ready, lastSeq: 0 })
-      assert.equal(next.ready.resumed, true)
-      assert.equal(next.ready.connection_id, ready.connection_id)
+    for (const { ready } of [receiver, openClient]) {
+      const resumedClient = await connect(services, nodes[1].url, key, { ready, lastSeq: 0 })
+      assert.equal(resumedClient.ready.resumed, true)
+      assert.equal(resumedClient.ready.connection_id, ready.connection_id)
     }
   })
 
@@ -572,8 +574,8 @@ describe('on two nodes, a connection', () => {
     services.clock.advance(RESUME_SECONDS * 1000 - 5000)
     await nodes[1].hub.sweep()
     nodes[1].hub.tick()
-    const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(next.ready.resumed, false)
+    const resumedClient = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(resumedClient.ready.resumed, false)
   })
 
   test('is taken over with at most 200 others at a time; the rest is requested when it is offered again', async t => {
@@ -599,19 +601,19 @@ describe('on two nodes, a connection', () => {
     const deliverMessage = (message: RelayMessage) => {
       for (const listener of listeners) listener({ type: 'hub.relay', to: [nodeId], message })
     }
-    const offer = () => {
+    const offerConnections = () => {
       for (let start = 0; start < connections.length; start += MAX_ADOPTED)
         deliverMessage({ kind: 'adopt', from, connections: connections.slice(start, start + MAX_ADOPTED) })
     }
     const requestedMoves = () =>
       publishedMessages.flatMap(message => (message.kind === 'release' ? message : []))
-    offer()
+    offerConnections()
     await until('they are requested', () => requestedMoves().length === MAX_ADOPTING)
-    offer()
+    offerConnections()
     for (const { question } of requestedMoves().slice(0, 60))
       deliverMessage({ kind: 'released', from, question, part: 0, parts: 0, text: '' })
     await setImmediate()
-    offer()
+    offerConnections()
     await until('the others too', () => requestedMoves().length === MAX_ADOPTING + 60)
     assert.equal(new Set(requestedMoves().map(({ question }) => question)).size, MAX_ADOPTING + 60)
   })
@@ -619,8 +621,8 @@ describe('on two nodes, a connection', () => {
   test('is lost when its node crashes: `resumed: false`', async t => {
     const { services, nodes, key, receiver } = await openTwo(t)
     await nodes[0].hub.stop()
-    const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(next.ready.resumed, false)
+    const resumedClient = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(resumedClient.ready.resumed, false)
   })
 
   test('that moves after the revocation of its key ends on its new node', async t => {
@@ -646,8 +648,11 @@ describe('numbered sends', () => {
     const expectedAcknowledgement = (seq: number) => ({ type: 'sent', id: `n${seq}`, delivered: 1, held: 0 })
     assert.deepEqual(await answer(1), expectedAcknowledgement(1))
     assert.deepEqual(await answer(1), expectedAcknowledgement(1))
-    const gap = await answer(3)
-    assert.deepEqual([gap.type, gap.type === 'error' && gap.code], ['error', 'out_of_order'])
+    const gapAnswer = await answer(3)
+    assert.deepEqual(
+      [gapAnswer.type, gapAnswer.type === 'error' && gapAnswer.code],
+      ['error', 'out_of_order'],
+    )
     assert.deepEqual(await answer(2), expectedAcknowledgement(2))
     assert.deepEqual(await answer(3), expectedAcknowledgement(3))
     sender.send({ type: 'send', id: 'free', to, data: 'without a number' })

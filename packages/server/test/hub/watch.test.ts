@@ -48,8 +48,13 @@ describe('watch', () => {
       assert.equal(connection_id, client.id)
       return reason
     }
-    const join = () => connect(services, url, namedKey)
-    const [a, b, c, d] = [await join(), await join(), await join(), await join()]
+    const connectNamed = () => connect(services, url, namedKey)
+    const [a, b, c, d] = [
+      await connectNamed(),
+      await connectNamed(),
+      await connectNamed(),
+      await connectNamed(),
+    ]
     assert.equal(await reasonAfter(a, () => a.socket.close(1000)), 'closed')
     assert.equal(await reasonAfter(b, () => b.socket.terminate()), 'away')
     assert.equal(await reasonAfter(c, () => hub.disconnect(userId, c.id)), 'going_away')

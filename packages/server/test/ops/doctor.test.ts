@@ -84,11 +84,13 @@ test('doctor reports a public URL that does not answer or is another service', a
 })
 
 test('doctor reports an unlisted proxy, by the settings and by requests', async t => {
-  const trustingAll = await examine(t, withConfig({ trustedProxies: ['0.0.0.0/0'] }))
-  assert.match(trustingAll.wrong[0]!.detail, /evade every limit/)
-  const https = await examine(t, withConfig({ publicUrl: 'https://keyway.example' }))
+  const trustAllReport = await examine(t, withConfig({ trustedProxies: ['0.0.0.0/0'] }))
+  assert.match(trustAllReport.wrong[0]!.detail, /evade every limit/)
+  const httpsReport = await examine(t, withConfig({ publicUrl: 'https://keyway.example' }))
   assert.ok(
-    https.wrong.some(({ check, detail }) => check === 'proxies' && /KEYWAY_TRUSTED_PROXIES/.test(detail)),
+    httpsReport.wrong.some(
+      ({ check, detail }) => check === 'proxies' && /KEYWAY_TRUSTED_PROXIES/.test(detail),
+    ),
   )
 
   const { services, url } = await startKeyway(t)
@@ -103,10 +105,10 @@ test('doctor reports a remote database without TLS, which is no failure in a con
   const unencryptedReport = await examine(t, withDatabase('postgres://me:pw@db.example.com/keyway'))
   assert.match(unencryptedReport.wrong[0]!.detail, /KEYWAY_DATABASE_URL.*TLS/)
   assert.equal(unencryptedReport.status, 1)
-  const inContainerNetwork = await examine(t, withDatabase('postgres://me:pw@postgres/keyway'))
-  assert.deepEqual(inContainerNetwork.wrong, [])
-  assert.match(inContainerNetwork.text, /^ok {4}settings: KEYWAY_DATABASE_URL.*TLS/m)
-  assert.equal(inContainerNetwork.status, 0)
+  const containerNetworkReport = await examine(t, withDatabase('postgres://me:pw@postgres/keyway'))
+  assert.deepEqual(containerNetworkReport.wrong, [])
+  assert.match(containerNetworkReport.text, /^ok {4}settings: KEYWAY_DATABASE_URL.*TLS/m)
+  assert.equal(containerNetworkReport.status, 0)
 })
 
 test('doctor reports a data directory that others can read, and differing clocks', async t => {
@@ -156,7 +158,7 @@ test('doctor reports a refused mail login and a stuck mail queue, without the pa
   assert.match(problems.find(({ check }) => check === 'mail')!.detail, /KEYWAY_MAIL_URL/)
   assert.doesNotMatch(text, /smtp-pass-phrase/)
 
-  const lateMail = await examine(t, services => ({
+  const lateMailReport = await examine(t, services => ({
     storage: {
       ...services.storage,
       store: {
@@ -168,7 +170,7 @@ test('doctor reports a refused mail login and a stuck mail queue, without the pa
       },
     },
   }))
-  assert.match(lateMail.wrong[0]!.detail, /3 queued mails has waited for 120 s/)
+  assert.match(lateMailReport.wrong[0]!.detail, /3 queued mails has waited for 120 s/)
 })
 
 test('doctor reports an audit that somebody changed in the database', async t => {
@@ -218,9 +220,9 @@ test('doctor names a webhook that was disabled after failures, or for which even
   await webhooks.change(webhook.id, { enabled: true }, BY_COMMAND_LINE)
   const subject = { type: 'user', id: newId(at) } as const
   await services.storage.transaction(async tx => tx.announce({ type: 'user.updated', subject, at, data: {} }))
-  const lateEvents = await check()
-  assert.equal(lateEvents.ok, false)
-  assert.match(lateEvents.detail, /^1 events wait .* the oldest for 61 minutes/)
+  const lateEventsFinding = await check()
+  assert.equal(lateEventsFinding.ok, false)
+  assert.match(lateEventsFinding.detail, /^1 events wait .* the oldest for 61 minutes/)
 })
 
 async function createUser({ storage, clock }: Services): Promise<{ user: string }> {

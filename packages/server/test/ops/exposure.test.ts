@@ -115,11 +115,11 @@ test('LOG-05: no debug header, environment variable or default credential gives 
   const me = await fetch(`${server.url}/v1/me`, { headers: testHeaders })
   assert.equal(me.status, 401)
 
-  const unknownSetting = await promisify(execFile)(process.execPath, [launcher, 'check-config'], {
+  const unknownSettingResult = await promisify(execFile)(process.execPath, [launcher, 'check-config'], {
     env: environment({ ...settings, KEYWAY_TEST_MODE: 'true' }),
   }).catch(error => error as { code: number; stderr: string })
   assert.equal(
-    (unknownSetting as { code: number }).code,
+    (unknownSettingResult as { code: number }).code,
     78,
     'a setting that does not exist is refused, not ignored',
   )

@@ -221,21 +221,21 @@ forEachEngine(engine => {
       for (let row = 0; row < 1201; row++)
         await tx.securityEvents.insert(securityEvent('sign_in', user.id, expiredAt, null))
     })
-    let largest = 0
+    let largestBatch = 0
     const countingStore = {
       ...opened.store,
       securityEvents: {
         ...opened.store.securityEvents,
         prune: async (before: Instant, batch: number) => {
           const removedCount = await opened.store.securityEvents.prune(before, batch)
-          largest = Math.max(largest, removedCount)
+          largestBatch = Math.max(largestBatch, removedCount)
           return removedCount
         },
       },
     }
     const { run } = createHousekeeping({ ...opened, storage: { ...opened.storage, store: countingStore } })
     assert.equal(await run(), 1201)
-    assert.equal(largest, 500)
+    assert.equal(largestBatch, 500)
   })
 
   test('two nodes can prune at the same time', async t => {
@@ -255,11 +255,11 @@ forEachEngine(engine => {
     const charges = createCharges(services)
     const chargeRequest = { userId: user.id, amount: 10_000, description: 'a day' }
     const charge = () => charges.charge({ id: 'hub' }, chargeRequest, 'one-key-for-two-days')
-    const first = await charge()
+    const firstCharge = await charge()
     services.clock.advance(IDEMPOTENCY_WINDOW - 1)
-    assert.equal((await charge()).id, first.id)
+    assert.equal((await charge()).id, firstCharge.id)
     services.clock.advance(1)
-    assert.notEqual((await charge()).id, first.id)
+    assert.notEqual((await charge()).id, firstCharge.id)
     assert.equal(IDEMPOTENCY_WINDOW, DAY)
   })
 })

@@ -7,7 +7,7 @@ import { createDispatcher } from '../../src/outbox/dispatcher.ts'
 import type { Mail } from '../../src/outbox/outbox.ts'
 import { hmac } from '../../src/secrets.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-ports.ts'
 import { plainMail } from '../support/plain-mail.ts'
 import { address } from '../support/services.ts'
@@ -58,7 +58,7 @@ async function open(engine: EngineName, t: TestContext) {
     resend: (event: unknown, falsified?: Record<string, string>) =>
       server.call('POST', '/hooks/mail/resend', resendRequest(server, event, falsified)),
     postmark: (body: unknown, secret = MAIL_HOOK_SECRET) =>
-      server.call('POST', '/hooks/mail/postmark', { body, headers: basic('keyway', secret) }),
+      server.call('POST', '/hooks/mail/postmark', { body, headers: basicAuthorization('keyway', secret) }),
     suppressed: (email: string) => server.store.suppressions.find(address(email), server.clock.now()),
   }
 }
@@ -175,7 +175,7 @@ test('reports are accepted only if a secret is set; otherwise the path is 404', 
   const post = (url: string, secret: string) =>
     fetch(`${url}/hooks/mail/postmark`, {
       method: 'POST',
-      headers: { 'Content-Type': 'application/json', ...basic('keyway', secret) },
+      headers: { 'Content-Type': 'application/json', ...basicAuthorization('keyway', secret) },
       body: report,
     })
   const secret = 'a-random-text-of-ours-0123456789'

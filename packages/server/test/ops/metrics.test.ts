@@ -57,10 +57,10 @@ test('metrics include requests by route and status, exchanges by outcome, mail, 
 test('metrics on the main port answer only this machine, and no request through a proxy', async t => {
   const { url } = await startKeyway(t)
   assert.equal((await fetch(`${url}/metrics`)).status, 200)
-  const forwarded = await fetch(`${url}/metrics`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
-  assert.equal(forwarded.status, 404)
-  const onAllInterfaces = await startKeyway(t, { KEYWAY_HOST: '0.0.0.0' })
-  assert.equal((await fetch(`${onAllInterfaces.url}/metrics`)).status, 404)
+  const forwardedAnswer = await fetch(`${url}/metrics`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
+  assert.equal(forwardedAnswer.status, 404)
+  const serverOnAllInterfaces = await startKeyway(t, { KEYWAY_HOST: '0.0.0.0' })
+  assert.equal((await fetch(`${serverOnAllInterfaces.url}/metrics`)).status, 404)
 })
 
 test('metrics are only on KEYWAY_METRICS_PORT if it is set', async t => {

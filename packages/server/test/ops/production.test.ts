@@ -144,8 +144,8 @@ test('an invalid setting stops the setup with its message before anything is cha
   const failure = await setup('--mail-url', 'ftp://example.com').catch(error => error)
   assert.equal(failure.code, 78)
   assert.match(failure.stderr, /KEYWAY_MAIL_URL must be/)
-  const unknownOption = await setup('--wrong').catch(error => error)
-  assert.equal(unknownOption.code, 64)
+  const unknownOptionFailure = await setup('--wrong').catch(error => error)
+  assert.equal(unknownOptionFailure.code, 64)
 })
 
 test('the systemd units are valid', {
@@ -156,8 +156,8 @@ test('the systemd units are valid', {
   const names = readdirSync(join(ROOT, 'deploy/systemd'))
   const stateFolder = join(folder.path, 'state')
   for (const name of names) {
-    const unit = readFileSync(join(ROOT, 'deploy/systemd', name), 'utf8')
-    const installedUnit = unit
+    const unitText = readFileSync(join(ROOT, 'deploy/systemd', name), 'utf8')
+    const installedUnit = unitText
       .replaceAll('@ROOT@', ROOT)
       .replaceAll('@ETC@', folder.path)
       .replaceAll('@STATE@', stateFolder)

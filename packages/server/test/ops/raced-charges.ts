@@ -58,8 +58,8 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
   const codes = new Set(answers.flat().filter(answer => typeof answer === 'string'))
   assert.deepEqual([...codes], ['insufficient_balance'])
   for (const repeatedAnswers of answers) {
-    const entries = repeatedAnswers.filter(answer => typeof answer !== 'string')
-    assert.ok(new Set(entries.map(({ id }) => id)).size <= 1, 'one key, one charge')
+    const repeatedEntries = repeatedAnswers.filter(answer => typeof answer !== 'string')
+    assert.ok(new Set(repeatedEntries.map(({ id }) => id)).size <= 1, 'one key, one charge')
   }
   const chargedEntries = new Map(
     answers

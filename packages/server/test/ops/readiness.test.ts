@@ -24,9 +24,9 @@ test('mail whose deliveries fail is reported as late whenever its next attempt i
   await queueMail({ ...failingMail, createdAt: now - MINUTE / 2 })
   assert.deepEqual(await mailCheck(url), { status: 200, name: 'mail', ok: true })
   await queueMail({ ...failingMail, createdAt: now - 2 * MINUTE })
-  const lateMail = await mailCheck(url)
-  assert.deepEqual([lateMail.status, lateMail.ok], [200, false])
-  assert.match(lateMail.detail!, /waited for 1\d\d s/)
+  const lateMailCheck = await mailCheck(url)
+  assert.deepEqual([lateMailCheck.status, lateMailCheck.ok], [200, false])
+  assert.match(lateMailCheck.detail!, /waited for 1\d\d s/)
 })
 
 test('a full disk is named by /readyz, which stays 200, until there is space again', async t => {

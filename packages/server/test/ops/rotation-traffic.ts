@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
-import { basic } from '../support/http.ts'
+import { basicAuthorization } from '../support/http.ts'
 import {
   type CallResult,
   call,
@@ -117,8 +117,8 @@ export function startTraffic(
   }
 
   async function person(email: string): Promise<void> {
-    const first = await pair.through(origin => signIn(origin, links, email))
-    let { access_token: access, refresh_token: token } = first
+    const firstSignIn = await pair.through(origin => signIn(origin, links, email))
+    let { access_token: access, refresh_token: token } = firstSignIn
     const createdKey = await expect('create key', 201, origin =>
       call(origin, 'POST', '/v1/api-keys', { token: access, body: {} }),
     )
@@ -131,25 +131,25 @@ export function startTraffic(
       await expectValid('access token', access)
       await expect('me', 200, origin => call(origin, 'GET', '/v1/me', { token: access }))
       await visitHub(agent)
-      const headers = basic('shop', appSecret.current)
+      const headers = basicAuthorization('shop', appSecret.current)
       for (const presented of [createdKey.key, access, agent]) {
         const answer = await expect('introspect', 200, origin =>
           call(origin, 'POST', '/auth/introspect', { body: { token: presented }, headers }),
         )
         if (answer.active !== true) failures.push('introspect: not active')
       }
-      if (round % 5 === 0) await repeatSignIn(email, first.user.id)
+      if (round % 5 === 0) await repeatSignIn(email, firstSignIn.user.id)
     }
   }
 
   async function exchangeKey(key: string): Promise<string> {
-    let from = ''
+    let issuerOrigin = ''
     const { token } = await expect('exchange', 200, origin => {
-      from = origin
+      issuerOrigin = origin
       return exchange(origin, key)
     })
     await expectValid('agent token', token)
-    const signer = `${from} ${decodeProtectedHeader(token).kid}`
+    const signer = `${issuerOrigin} ${decodeProtectedHeader(token).kid}`
     const signerBefore = signers.get(signer) ?? { tokens: 0, since: performance.now() }
     signers.set(signer, { ...signerBefore, tokens: signerBefore.tokens + 1 })
     return token

@@ -11,7 +11,7 @@ import { altered } from '../support/altered.ts'
 import { keywayProcess, keyway as runHere } from '../support/command-line.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
-import { basic, openServer } from '../support/http.ts'
+import { basicAuthorization, openServer } from '../support/http.ts'
 import { createJourney } from '../support/journey.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 import { serve, temporaryFolder } from '../support/serve.ts'
@@ -101,11 +101,13 @@ async function collectSecretsAndOutput(engine: EngineName, t: TestContext) {
     code: mailWithCode.code,
   })
   secrets.add(secondSignIn.body.access_token).add(secondSignIn.body.refresh_token)
-  const refreshed = await call('POST', '/auth/refresh', { refresh_token: secondSignIn.body.refresh_token })
-  secrets.add(refreshed.body.refresh_token).add(refreshed.body.access_token)
+  const refreshAnswer = await call('POST', '/auth/refresh', {
+    refresh_token: secondSignIn.body.refresh_token,
+  })
+  secrets.add(refreshAnswer.body.refresh_token).add(refreshAnswer.body.access_token)
   const reuseAnswer = await call('POST', '/auth/refresh', { refresh_token: secondSignIn.body.refresh_token })
   assert.equal(reuseAnswer.body.code, 'refresh_token_reused')
-  await call('POST', '/auth/refresh', { refresh_token: refreshed.body.refresh_token })
+  await call('POST', '/auth/refresh', { refresh_token: refreshAnswer.body.refresh_token })
 
   // Creates keys, exchanges them, and uses the hub and apps.
   const adaHeaders = bearer(firstSignIn.access_token)
@@ -121,18 +123,28 @@ async function collectSecretsAndOutput(engine: EngineName, t: TestContext) {
   await call('POST', '/auth/agent-token', { api_key: `${createdKey.body.key}x` })
   await call('POST', '/auth/agent-token', `{"api_key": "${createdKey.body.key}"`)
   await call('POST', '/auth/agent-token', { api_key: [createdKey.body.key] })
-  await hubVisits(server.url, agent.body.token, createdKey.body.key)
+  await visitHub(server.url, agent.body.token, createdKey.body.key)
   await keyway('apps', 'add', 'shop', '--name', 'Shop')
   const appSecret = (await keyway('apps', 'secret', 'shop')).out.trim()
   secrets.add(appSecret)
-  await call('POST', '/auth/introspect', { token: rotationAnswer.body.key }, basic('shop', appSecret))
-  await call('POST', '/auth/introspect', { token: firstSignIn.access_token }, basic('shop', `${appSecret}x`))
+  await call(
+    'POST',
+    '/auth/introspect',
+    { token: rotationAnswer.body.key },
+    basicAuthorization('shop', appSecret),
+  )
+  await call(
+    'POST',
+    '/auth/introspect',
+    { token: firstSignIn.access_token },
+    basicAuthorization('shop', `${appSecret}x`),
+  )
   const chargeBody = { user_id: firstSignIn.user.id, amount: '0.01', description: 'a call' }
   const idempotency = { 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
-  await call('POST', '/v1/charges', chargeBody, { ...basic('shop', appSecret), ...idempotency })
+  await call('POST', '/v1/charges', chargeBody, { ...basicAuthorization('shop', appSecret), ...idempotency })
   await call('POST', '/hooks/mail/resend', { type: 'email.bounced' }, { 'svix-signature': 'v1,x' })
   const complaint = { RecordType: 'SpamComplaint', Email: 'gone@example.com' }
-  await call('POST', '/hooks/mail/postmark', complaint, basic('keyway', hookSecret))
+  await call('POST', '/hooks/mail/postmark', complaint, basicAuthorization('keyway', hookSecret))
   await call('POST', '/auth/send-magic-link', { email: 'gone@example.com' })
 
   // Visits pages, with their cookies.
@@ -197,7 +209,7 @@ async function untilWritten(file: string): Promise<{ header: { processId: number
 }
 
 /** Makes one accepted connection, and several that are refused. */
-async function hubVisits(url: string, token: string, key: string): Promise<void> {
+async function visitHub(url: string, token: string, key: string): Promise<void> {
   const hub = `${url.replace('http', 'ws')}/hub`
   const openAndClose = (socket: WebSocket) =>
     new Promise<void>(resolve => {
@@ -219,8 +231,8 @@ forEachEngine(engine => {
     assert.ok(log.split('\n').length > 100, 'the log was at debug')
     for (const text of [log, ...clientOutput]) {
       for (const secret of secrets) {
-        const at = findSecret(text, secret)
-        assert.equal(at, -1, `…${text.slice(Math.max(0, at - 200), at + secret.length + 20)}…`)
+        const offset = findSecret(text, secret)
+        assert.equal(offset, -1, `…${text.slice(Math.max(0, offset - 200), offset + secret.length + 20)}…`)
       }
     }
     assert.doesNotMatch(log, /[a-z.]{3,}@example\.com/, 'addresses are masked')

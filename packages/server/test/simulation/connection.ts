@@ -1,6 +1,6 @@
 import type { SimulatedCarrierMessage } from './carrier.ts'
 import { SimulatedTransaction } from './database.ts'
-import { inFailedTransaction, lockTimeout } from './database-errors.ts'
+import { failedTransactionError, lockTimeoutError } from './database-errors.ts'
 import type { DatabaseServer } from './database-server.ts'
 import type { SimulatedProcess } from './scheduler.ts'
 
@@ -131,7 +131,7 @@ export class Connection {
   }
 
   #execute(request: Request): void {
-    if (this.#hasFailed) this.#answer(request, { error: inFailedTransaction() })
+    if (this.#hasFailed) this.#answer(request, { error: failedTransactionError() })
     else if (request.sql === NOTIFY) this.#notify(request)
     else this.#run(request, this.#work ?? new SimulatedTransaction(this.#server.scheduler.now))
   }
@@ -165,7 +165,7 @@ export class Connection {
     const cancel = scheduler.after(process, LOCK_TIMEOUT_MS, 'lock timeout', () => {
       if (hasRetried) return
       retry()
-      this.#fail(request, own, lockTimeout())
+      this.#fail(request, own, lockTimeoutError())
       this.#serve()
     })
     database.whenEnded(other, () => {

@@ -7,15 +7,15 @@ export function databaseError(code: string, message: string, table?: string): pg
   return Object.assign(new pg.DatabaseError(message, 0, 'error'), { code, severity: 'ERROR', table })
 }
 
-export function deadlock(): pg.DatabaseError {
+export function deadlockError(): pg.DatabaseError {
   return databaseError('40P01', 'deadlock detected')
 }
 
-export function lockTimeout(): pg.DatabaseError {
+export function lockTimeoutError(): pg.DatabaseError {
   return databaseError('55P03', 'canceling statement due to lock timeout')
 }
 
-export function inFailedTransaction(): pg.DatabaseError {
+export function failedTransactionError(): pg.DatabaseError {
   return databaseError('25P02', 'current transaction is aborted')
 }
 

@@ -2,7 +2,7 @@ import type { Random } from '../hub/support/random.ts'
 import type { Broker, SimulatedCarrierMessage } from './carrier.ts'
 import type { Connection } from './connection.ts'
 import { type Executed, isRead, SimulatedDatabase, type SimulatedTransaction } from './database.ts'
-import { START } from './globals.ts'
+import { START_TIME } from './globals.ts'
 import { type Scheduler, SimulatedProcess } from './scheduler.ts'
 import type { Trace } from './trace.ts'
 
@@ -65,7 +65,7 @@ export class DatabaseServer {
   }
 
   get time(): number {
-    return START + this.scheduler.now + this.clockOffset
+    return START_TIME + this.scheduler.now + this.clockOffset
   }
 
   latency(): number {

@@ -1,7 +1,7 @@
 import { DatabaseSync, type Session, type StatementSync } from 'node:sqlite'
 import type { Result } from '../../src/storage/engine.ts'
 import { type SqliteValue, toSqliteValues } from '../../src/storage/sqlite-values.ts'
-import { deadlock, toDatabaseError } from './database-errors.ts'
+import { deadlockError, toDatabaseError } from './database-errors.ts'
 import { type RowLocks, watchRows } from './row-locks.ts'
 
 /** A transaction of the simulated database. */
@@ -156,7 +156,7 @@ export class SimulatedDatabase {
 
   #assertNoCircle(work: SimulatedTransaction, other: SimulatedTransaction): void {
     for (let next: SimulatedTransaction | null = other; next; next = next.waitsFor)
-      if (next === work) throw deadlock()
+      if (next === work) throw deadlockError()
   }
 
   #run(sql: string, parameters: readonly unknown[]): Result {

@@ -6,7 +6,7 @@ import type { Random } from '../hub/support/random.ts'
 import { currentProcess, type Scheduler, type SimulatedProcess } from './scheduler.ts'
 
 /** The time of day at which every run begins. */
-export const START = Date.UTC(2026, 10, 20, 12)
+export const START_TIME = Date.UTC(2026, 10, 20, 12)
 
 interface SimulatedRun {
   scheduler: Scheduler
@@ -101,10 +101,10 @@ class SimulatedDate extends Date {
 
 function systemTime(): number {
   if (!currentRun) return realGlobals.Date.now()
-  return Math.floor(START + currentRun.scheduler.now + currentProcess().systemOffset)
+  return Math.floor(START_TIME + currentRun.scheduler.now + currentProcess().systemOffset)
 }
 
-function monotonic(): number {
+function monotonicTime(): number {
   return currentRun ? currentRun.scheduler.now : realGlobals.now()
 }
 
@@ -158,7 +158,7 @@ export function installGlobals(): void {
   replace(timersPromises, 'setImmediate', (value?: unknown) => wait(0, value))
   Object.assign(globalThis, { Date: SimulatedDate })
   Math.random = () => (currentRun ? currentRun.random.next() : realGlobals.random())
-  performance.now = monotonic
+  performance.now = monotonicTime
   replace(crypto, 'randomBytes', (size: number) => fill(Buffer.alloc(size)))
   replace(crypto, 'randomFillSync', fill)
   replace(crypto, 'randomInt', randomInt)

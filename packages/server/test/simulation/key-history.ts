@@ -60,11 +60,11 @@ export class KeyHistory {
 
   async exchange(): Promise<void> {
     const { world } = this.#person
-    const from = world.now
+    const startTime = world.now
     const code = await this.#person
       .request('exchange', ({ agentTokens }) => agentTokens.exchange(this.key, undefined, caller()))
       .then(() => 'ok', refusalOf)
-    if (code === 'ok') this.#exchanged(from)
+    if (code === 'ok') this.#exchanged(startTime)
     else if (code !== 'lost') this.#refused(code)
   }
 
@@ -90,8 +90,8 @@ export class KeyHistory {
       const { key, apiKey } = await this.#person.request('rotate', ({ apiKeys }) =>
         apiKeys.rotate(userId!, this.id, overlapSeconds, caller()),
       )
-      const overlap = overlapSeconds > 0 ? overlapSeconds * 1000 + CLOCK_TOLERANCE_MS : 0
-      this.#endsAt = Math.min(this.#endsAt, world.now + overlap)
+      const overlapMs = overlapSeconds > 0 ? overlapSeconds * 1000 + CLOCK_TOLERANCE_MS : 0
+      this.#endsAt = Math.min(this.#endsAt, world.now + overlapMs)
       world.acknowledged(`key ${apiKey.id}`, 'select 1 from api_keys where id = ?', apiKey.id)
       return new KeyHistory(this.#person, apiKey.id, key, this.#limit)
     } catch (error) {

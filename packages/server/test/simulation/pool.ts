@@ -91,17 +91,17 @@ export class Pool {
       this.#refill()
       return
     }
-    const next = this.#waiting.shift()
-    if (next) next(connection)
+    const nextHandOver = this.#waiting.shift()
+    if (nextHandOver) nextHandOver(connection)
     else this.#idle.push(connection)
   }
 
   /** Opens a connection for the longest waiting caller, since a place in the pool became free. */
   #refill(): void {
-    const next = this.#waiting.shift()
-    if (!next || !this.isReachable) return
+    const nextHandOver = this.#waiting.shift()
+    if (!nextHandOver || !this.isReachable) return
     const connection = new Connection(this.#server, this.#owner)
     this.#all.add(connection)
-    next(connection)
+    nextHandOver(connection)
   }
 }

@@ -7,7 +7,7 @@ import type { Ports } from './calls.ts'
 import { type Scheduler, SimulatedProcess } from './scheduler.ts'
 import type { World } from './world.ts'
 
-const STATUS: Record<string, number> = { unavailable: 503, rate_limited: 429 }
+const STATUS_BY_CODE: Record<string, number> = { unavailable: 503, rate_limited: 429 }
 
 /** An agent of the SDK in a process of its own, on the simulated network. */
 export class Robot extends SimulatedProcess {
@@ -78,21 +78,21 @@ export class Robot extends SimulatedProcess {
   /** Sends to another robot's key, to its connection, or to all. */
   send(robots: readonly Robot[]): void {
     const { random } = this.#world
-    const to = random.next() < 0.2 ? null : random.pick(robots)
-    if (to === this) return
+    const receiver = random.next() < 0.2 ? null : random.pick(robots)
+    if (receiver === this) return
     const n = this.sent++
     const data = [robots.indexOf(this), n, ''] satisfies Json
     const sentMessage: AgentHistory['sent'][number] = {
       n,
-      to: to ? robots.indexOf(to) : null,
+      to: receiver ? robots.indexOf(receiver) : null,
       at: this.#world.now,
       outcome: null,
       isUncertain: false,
     }
     this.history.sent.push(sentMessage)
     this.#world.note(`${this.name}: sends ${data} to ${sentMessage.to ?? 'all'}`)
-    const connectionId = random.next() < 0.3 && to?.agent.connection?.connectionId
-    const target = to ? connectionId || to.history.keyId : 'all'
+    const connectionId = random.next() < 0.3 && receiver?.agent.connection?.connectionId
+    const target = receiver ? connectionId || receiver.history.keyId : 'all'
     this.#world.scheduler.within(this, () =>
       this.agent.send(target, data).then(
         ({ delivered, held = 0 }) => {
@@ -114,14 +114,18 @@ export class Robot extends SimulatedProcess {
       return Response.json({ token, agent_id: agentId, expires_in: expiresIn })
     } catch (error) {
       if (!(error instanceof KeywayError)) throw new TypeError('fetch failed')
-      const status = STATUS[error.code] ?? 401
+      const status = STATUS_BY_CODE[error.code] ?? 401
       return Response.json({ code: error.code, status, detail: error.message }, { status })
     }
   }
 
   #dial(protocols: string[]): AgentEnd {
     const { world, node } = { world: this.#world, node: this.#world.anyNode() }
-    const line = new Line(world.random, () => world.now, after(world.scheduler, this, node ?? this))
+    const line = new Line(
+      world.random,
+      () => world.now,
+      createLineScheduler(world.scheduler, this, node ?? this),
+    )
     this.line = line
     const isOpen = node?.isReady && !node.isDraining
     line.connect(isOpen ? () => void node.accept(line, Line.read(protocols)) : null)
@@ -130,7 +134,7 @@ export class Robot extends SimulatedProcess {
 }
 
 /** Returns a function that schedules a callback in the process of the agent or of the node. */
-function after(scheduler: Scheduler, agent: SimulatedProcess, node: SimulatedProcess) {
+function createLineScheduler(scheduler: Scheduler, agent: SimulatedProcess, node: SimulatedProcess) {
   return (side: 'agent' | 'server', ms: number, callback: () => void) =>
     void scheduler.after(side === 'agent' ? agent : node, ms, `line to ${side}`, callback)
 }

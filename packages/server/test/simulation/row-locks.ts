@@ -62,7 +62,7 @@ function keyOf(values: readonly unknown[], positions: readonly number[]): string
 }
 
 function uniqueKeysOf(database: DatabaseSync, table: string): UniqueKeys {
-  const primary = (
+  const primaryKey = (
     database.prepare(`pragma table_info("${table}")`).all() as { name: string; pk: number }[]
   ).filter(({ pk }) => pk > 0)
   const uniqueIndexes = (
@@ -74,7 +74,7 @@ function uniqueKeysOf(database: DatabaseSync, table: string): UniqueKeys {
     }[]
   ).filter(index => index.unique === 1 && index.origin !== 'pk' && index.partial === 0)
   const keys = [
-    primary.map(({ name }) => name),
+    primaryKey.map(({ name }) => name),
     ...uniqueIndexes.map(({ name }) =>
       (database.prepare(`pragma index_info("${name}")`).all() as { name: string }[]).map(each => each.name),
     ),

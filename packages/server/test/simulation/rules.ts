@@ -10,10 +10,10 @@ interface Rule {
 
 /** Endings are never undone, and counters change in one direction only. */
 const RULES: Rule[] = [
-  setOnce('api_keys', 'revoked_at', 'the revocation of a key'),
-  setOnce('magic_links', 'used_at', 'the use of a link'),
-  setOnce('sessions', 'ended_at', 'the end of a session'),
-  setOnce('sessions', 'ended_by', 'the cause of the end of a session'),
+  setOnceRule('api_keys', 'revoked_at', 'the revocation of a key'),
+  setOnceRule('magic_links', 'used_at', 'the use of a link'),
+  setOnceRule('sessions', 'ended_at', 'the end of a session'),
+  setOnceRule('sessions', 'ended_by', 'the cause of the end of a session'),
   {
     table: 'users',
     when: "old.status = 'deleted' and new.status <> 'deleted'",
@@ -42,7 +42,7 @@ const RULES: Rule[] = [
   { table: 'balances', when: 'new.balance < 0', message: 'a balance is negative' },
 ]
 
-function setOnce(table: string, column: string, what: string): Rule {
+function setOnceRule(table: string, column: string, what: string): Rule {
   return {
     table,
     when: `old.${column} is not null and new.${column} is not old.${column}`,

@@ -32,10 +32,10 @@ const { migratedDatabase } = await import('./database-image.ts')
 const { simulate } = await import('./simulate.ts')
 
 const image = await migratedDatabase()
-const first = Number(values.seed ?? values.first)
+const firstSeed = Number(values.seed ?? values.first)
 const startedAt = performance.now()
 const minutes = () => (performance.now() - startedAt) / 60_000
-let [seed, violations, simulatedMs, tasks] = [first, 0, 0, 0]
+let [seed, violations, simulatedMs, tasks] = [firstSeed, 0, 0, 0]
 let isFound = false
 while (hasAnotherSeed()) {
   const outcome = await simulate(seed, image, values.trace ? line => console.log(line) : null)
@@ -51,16 +51,16 @@ while (hasAnotherSeed()) {
 }
 const simulatedHours = simulatedMs / 3_600_000
 console.log(
-  `${seed - first} seeds from ${first}: ${violations} violations; ${simulatedHours.toFixed(2)} simulated hours, ${tasks} tasks, ${(simulatedHours / minutes()).toFixed(1)} simulated hours a minute, ${(minutes() * 60).toFixed(0)} s`,
+  `${seed - firstSeed} seeds from ${firstSeed}: ${violations} violations; ${simulatedHours.toFixed(2)} simulated hours, ${tasks} tasks, ${(simulatedHours / minutes()).toFixed(1)} simulated hours a minute, ${(minutes() * 60).toFixed(0)} s`,
 )
 if (expectedViolation) console.log(`${values.broken} is ${isFound ? '' : 'not '}found`)
 process.exit(expectedViolation ? (isFound ? 0 : 1) : violations > 0 ? 1 : 0)
 
 function hasAnotherSeed(): boolean {
-  if (values.seed) return seed === first
+  if (values.seed) return seed === firstSeed
   if (expectedViolation) return !isFound && minutes() < MAX_MINUTES_BROKEN
   if (values.hours) return minutes() < Number(values.hours) * 60
-  return seed < first + Number(values.seeds)
+  return seed < firstSeed + Number(values.seeds)
 }
 
 function findAllVariants(): number {

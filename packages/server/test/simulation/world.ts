@@ -37,7 +37,7 @@ export const CONFIG: Config = loadConfig(SETTINGS)
 
 /** Milliseconds of simulated time: for the start, with faults, after them, and for the check of liveness. */
 const [START_MS, RUN_MS, SETTLE_MS, LIVENESS_MS] = [10_000, 60_000, 60_000, 30_000]
-const CHECK_EVERY_MS = 1000
+const CHECK_INTERVAL_MS = 1000
 
 export interface Outcome {
   violation: string | null
@@ -131,8 +131,8 @@ export class World {
   }
 
   anyNode(): SimulatedNode | null {
-    const alive = this.nodes.filter(({ isReady, isDraining }) => isReady && !isDraining)
-    return alive.length > 0 ? this.random.pick(alive) : null
+    const aliveNodes = this.nodes.filter(({ isReady, isDraining }) => isReady && !isDraining)
+    return aliveNodes.length > 0 ? this.random.pick(aliveNodes) : null
   }
 
   startNode(): void {
@@ -228,7 +228,7 @@ export class World {
   }
 
   #checkEverySecond(): void {
-    this.scheduler.after(this.#self, CHECK_EVERY_MS, 'check', () => {
+    this.scheduler.after(this.#self, CHECK_INTERVAL_MS, 'check', () => {
       this.#invariants.checkAll()
       this.#checkEverySecond()
     })

@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import type { UserRole } from '../../src/users/user.ts'
-import { type Client, signedIn } from './page-client.ts'
+import { type Client, signedInClient } from './page-client.ts'
 import { startWeb } from './web.ts'
 
 /** The pages of administrators, with people of every role. */
@@ -13,7 +13,7 @@ export async function openAdministration(t: TestContext, settings: Record<string
   const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id
   const person = async (name: string, role: UserRole) => {
     const email = `${name}@example.com`
-    const client = await signedIn(web, email)
+    const client = await signedInClient(web, email)
     const id = await idOf(email)
     if (role !== 'user') await services.users.setRole(id, role, BY_COMMAND_LINE)
     return { client, id, email }

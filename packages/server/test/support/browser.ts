@@ -135,10 +135,10 @@ export function sharedBrowser(): (t: TestContext) => Promise<Browser | undefined
     const chromium = playwright && (await tool(t, 'chromium'))
     if (!chromium) return undefined
     browser ??= launch(chromium)
-    const opened = await browser
+    const openedBrowser = await browser
     // An open page would keep rendering, and requesting from a server that was closed.
-    t.after(() => Promise.all(opened.contexts().map(context => context.close())))
-    return opened
+    t.after(() => Promise.all(openedBrowser.contexts().map(context => context.close())))
+    return openedBrowser
   }
 }
 

@@ -47,14 +47,14 @@ export async function openTestStorage(
   const log = createLog('silent')
   const { config: fresh, remove } = await freshDatabase(engine, log)
   const config = { ...fresh, poolSize, lowBalance: 500_000 }
-  const opened: DatabaseStorage[] = []
+  const openedStorages: DatabaseStorage[] = []
   const reopen = async () => {
     const storage = await createStorage(config, log)
-    opened.push(storage)
+    openedStorages.push(storage)
     return storage
   }
   const close = async () => {
-    await Promise.all(opened.splice(0).map(storage => storage.close()))
+    await Promise.all(openedStorages.splice(0).map(storage => storage.close()))
     await remove()
   }
   const storage = await reopen()

@@ -158,6 +158,6 @@ export async function sendRaw(port: number, bytes: string | Buffer, idleMs = IDL
 }
 
 /** `App id:secret` as an Authorization header. */
-export function basic(id: string, secret: string): Record<string, string> {
+export function basicAuthorization(id: string, secret: string): Record<string, string> {
   return { Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` }
 }

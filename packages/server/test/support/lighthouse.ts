@@ -15,7 +15,7 @@ import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { root } from '../structure/source.ts'
 import { devicePath, NEW_KEY, sourceOf } from './all-pages.ts'
 import { authorizePath, newVerifier, registerShop } from './authorize.ts'
-import { ADA, createClient, signedIn } from './page-client.ts'
+import { ADA, createClient, signedInClient } from './page-client.ts'
 import { until } from './patience.ts'
 import { address, caller } from './services.ts'
 import { startWeb, type WebServer } from './web.ts'
@@ -83,7 +83,7 @@ interface PageKind {
 }
 
 async function everyKind(web: WebServer): Promise<PageKind[]> {
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(address(ADA)))!
   await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)

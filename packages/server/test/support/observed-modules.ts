@@ -183,8 +183,8 @@ function observers(journal: Journal) {
     createMetrics: ((original: typeof createMetrics) =>
       (...deps) => {
         const metrics = original(...deps)
-        const server = startContext.getStore()
-        if (server) server.metrics = metrics
+        const startedServer = startContext.getStore()
+        if (startedServer) startedServer.metrics = metrics
         return metrics
       }) satisfies Observer<typeof createMetrics>,
 
@@ -238,7 +238,7 @@ function configuredSecrets(name: string, text: string): string[] {
   const [, scheme, rest = ''] = /^(\w+):\/\/(.*)$/.exec(value) ?? []
   if (scheme === 'resend' || scheme === 'postmark') return [rest]
   const password = /^[^:@/]*:([^@/]*)@/.exec(rest)?.[1] ?? ''
-  return [password, decoded(password)]
+  return [password, decodeUri(password)]
 }
 
 function contentOf(file: string): string {
@@ -249,7 +249,7 @@ function contentOf(file: string): string {
   }
 }
 
-function decoded(text: string): string {
+function decodeUri(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

@@ -34,7 +34,7 @@ export const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin' }
 export const ADA = 'ada@example.com'
 export type Client = ReturnType<typeof createClient>
 
-export async function signedIn(web: WebServer, email = ADA): Promise<Client> {
+export async function signedInClient(web: WebServer, email = ADA): Promise<Client> {
   const client = createClient(web.url)
   assert.equal((await signIn(client, web, email)).status, 303)
   return client

@@ -16,7 +16,7 @@ export async function startProgram(
 ): Promise<RunningProgram> {
   const child = spawn(program, args, { env: { ...process.env, ...env } })
   let output = ''
-  const runningProgram = { output: () => output, stop: () => end(child) }
+  const runningProgram = { output: () => output, stop: () => endProcess(child) }
   t.after(runningProgram.stop)
   await new Promise<void>((resolve, reject) => {
     const collect = (chunk: Buffer) => {
@@ -31,7 +31,7 @@ export async function startProgram(
   return runningProgram
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function endProcess(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')
   child.kill('SIGTERM')

@@ -72,9 +72,9 @@ function encodings(value: string | Uint8Array): string[] {
 
 /** The script and the command without its values, such as `keyway apps secret`. */
 function programName([, ...args]: readonly string[]): string {
-  const at = args.findIndex(arg => /\.[cm]?[jt]s$/.test(arg))
-  if (at < 0) return 'node'
-  const [script = '', ...words] = args.slice(at)
+  const scriptIndex = args.findIndex(arg => /\.[cm]?[jt]s$/.test(arg))
+  if (scriptIndex < 0) return 'node'
+  const [script = '', ...words] = args.slice(scriptIndex)
   const file = script.endsWith('.mjs')
     ? basename(script)
     : basename(script) === 'keyway.js'

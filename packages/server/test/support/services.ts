@@ -69,21 +69,27 @@ export type Services = Awaited<ReturnType<typeof openServices>>
  * All services on a fresh database, composed as in the server, with a journal and a clock that the test advances.
  */
 export async function openServices(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
-  const opened = overrides.on?.of ?? (await openTestStorage(engine, t, overrides))
-  const { clock, secrets } = opened
-  const log = overrides.log ?? opened.log
+  const testStorage = overrides.on?.of ?? (await openTestStorage(engine, t, overrides))
+  const { clock, secrets } = testStorage
+  const log = overrides.log ?? testStorage.log
   const config = configOf(overrides)
-  const undecorated = overrides.on?.node ?? opened.storage
-  const instance = serviceIdOf(await openPepper(undecorated, secrets))
+  const undecoratedStorage = overrides.on?.node ?? testStorage.storage
+  const instance = serviceIdOf(await openPepper(undecoratedStorage, secrets))
   const journalDir = mkdtempSync(join(quickFolder(), 'keyway-journal-'))
   const journal = await openJournal(journalDir, { clock, secrets, instance })
   t.after(async () => {
     await journal.close()
     rmSync(journalDir, { recursive: true })
   })
-  const composed = compose(config, log, { storage: undecorated, clock, secrets, instance, journal })
-  await composed.signingKeys.load()
-  const { storage, magicLinks, users, apiKeys, signingKeys } = composed
+  const composedServices = compose(config, log, {
+    storage: undecoratedStorage,
+    clock,
+    secrets,
+    instance,
+    journal,
+  })
+  await composedServices.signingKeys.load()
+  const { storage, magicLinks, users, apiKeys, signingKeys } = composedServices
 
   /** The contents of all mails of one kind to one address, newest first. */
   async function mailsTo<Kind extends MessageContent['kind']>(email: string, kind: Kind) {
@@ -103,7 +109,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   }
 
   return {
-    ...composed,
+    ...composedServices,
     users: {
       ...users,
       suspend: (id: string, by = BY_TEST) => users.suspend(id, by),
@@ -118,7 +124,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
         apiKeys.setOperatorLimits(id, limits, by),
     },
     signingKeys: { ...signingKeys, rotate: (by = BY_TEST) => signingKeys.rotate(by) },
-    opened,
+    opened: testStorage,
     store: storage.store,
     publicUrl: config.publicUrl,
     lifetimes: { ...LIFETIMES, ...overrides.lifetimes },

@@ -205,7 +205,7 @@ export function selfSignedCertificate(name: string): { key: string; certificate:
   try {
     const files = ['-keyout', join(folder, 'key'), '-out', join(folder, 'certificate')]
     const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`]
-    const kind = [
+    const kindOptions = [
       '-x509',
       '-nodes',
       '-days',
@@ -215,7 +215,7 @@ export function selfSignedCertificate(name: string): { key: string; certificate:
       '-pkeyopt',
       'ec_paramgen_curve:prime256v1',
     ]
-    execFileSync('openssl', ['req', ...kind, ...files, ...subject], { stdio: 'ignore' })
+    execFileSync('openssl', ['req', ...kindOptions, ...files, ...subject], { stdio: 'ignore' })
     return {
       key: readFileSync(join(folder, 'key'), 'utf8'),
       certificate: readFileSync(join(folder, 'certificate'), 'utf8'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import type { Page } from './browser.ts'
 import { createJourney } from './journey.ts'
-import { createClient, signedIn } from './page-client.ts'
+import { createClient, signedInClient } from './page-client.ts'
 import { until } from './patience.ts'
 import type { WebServer } from './web.ts'
 
@@ -42,7 +42,7 @@ export function createWorld(web: WebServer) {
     store,
     /** Signs up, as people do. */
     async customer(email: string) {
-      const client = await signedIn(web, email)
+      const client = await signedInClient(web, email)
       return { email, client, id: await idOf(email) }
     },
     createKey: (userId: string, name: string) =>
@@ -134,7 +134,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
     title: 'a suspicious sign-in',
     async prepare({ customer, web, services }) {
       const { email, id } = await customer('hijacked@example.com')
-      await signedIn(web, email)
+      await signedInClient(web, email)
       return {
         async play(driver) {
           await openPerson(driver, email)

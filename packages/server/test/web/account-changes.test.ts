@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { securityEvent } from '../../src/security-events/security-event.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { sharedBrowser } from '../support/browser.ts'
-import { ADA, type Client, createClient, signedIn } from '../support/page-client.ts'
+import { ADA, type Client, createClient, signedInClient } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
 import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
 
@@ -29,7 +29,7 @@ function tokenOf(path: string): string {
 
 async function open(t: TestContext) {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const idOf = async (email: string) =>
     (await web.server.services.storage.store.users.findByEmail(parseEmailAddress(email)!))?.id ?? null
   return { web, client, idOf }
@@ -68,7 +68,7 @@ test('the links of a change work for nobody who is signed in to another account,
   const { web, client, idOf } = await open(t)
   await post(client, '/account', '/account/email', { new_email: NEW_ADDRESS })
   const path = await linkTo(web, NEW_ADDRESS)
-  const eve = await signedIn(web, 'eve@example.com')
+  const eve = await signedInClient(web, 'eve@example.com')
   assert.equal((await eve.get(path)).status, 400)
   assert.equal((await post(eve, '/account', '/account/email/confirm', { token: tokenOf(path) })).status, 400)
 

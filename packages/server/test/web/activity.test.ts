@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sharedBrowser } from '../support/browser.ts'
 import { createJourney } from '../support/journey.ts'
-import { ADA, signedIn } from '../support/page-client.ts'
+import { ADA, signedInClient } from '../support/page-client.ts'
 import { newPerson, signIn, startWeb } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
@@ -37,7 +37,7 @@ test('the list of keys has a dot for each key with a live agent, and keeps it up
 
 test('the page of a key has its agents and its security events, and no others', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   const pages: string[] = []
   const keys: string[] = []

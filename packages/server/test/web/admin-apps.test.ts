@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
 const SECRET = /sva_[\w-]{43}/
@@ -11,7 +11,7 @@ test('an administrator registers an app, changes it, replaces its secret with an
   const web = await startWeb(t)
   const { services } = web.server
   const { store } = services.storage
-  const admin = await signedIn(web, 'admin@example.com')
+  const admin = await signedInClient(web, 'admin@example.com')
   const { id } = (await store.users.findByEmail(parseEmailAddress('admin@example.com')!))!
   await services.users.setRole(id, 'admin', BY_COMMAND_LINE)
   const send = async (path: string, fields: Record<string, string> = {}) =>
@@ -100,8 +100,8 @@ test('support sees apps and their settings without a form, and everybody else a 
     redirectUris: ['https://shop.example.com/callback'],
   })
   const [support, user] = [
-    await signedIn(web, 'support@example.com'),
-    await signedIn(web, 'user@example.com'),
+    await signedInClient(web, 'support@example.com'),
+    await signedInClient(web, 'user@example.com'),
   ]
   await services.users.setRole(await idOf('support@example.com'), 'support', BY_COMMAND_LINE)
   for (const path of ['/admin/apps', '/admin/apps?kind=self', '/admin/apps/shop', '/admin/register-app']) {

@@ -5,7 +5,7 @@ import { AUDIT_CSV_HEADER } from '../../src/audit/audit-object.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { openAdministration } from '../support/administrators.ts'
 import { createJourney } from '../support/journey.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
 
 test('a key of anybody has a page with its use, is limited by the operator, and is revoked with a reason', async t => {
@@ -222,10 +222,10 @@ test('lists say which rows of how many they show, and lead to the next and the f
     const nextPath = /<a href="([^"]+)">Next page/.exec(foot)?.[1]?.replaceAll('&amp;', '&')
     return { range: /<span class="quiet">([^<]*)/.exec(foot)?.[1], next: nextPath, foot }
   }
-  const first = await pageOf('/admin/users')
-  assert.equal(first.range, '1–40 of 45')
-  assert.doesNotMatch(first.foot, /First page/)
-  const secondPage = await pageOf(first.next!)
+  const firstPage = await pageOf('/admin/users')
+  assert.equal(firstPage.range, '1–40 of 45')
+  assert.doesNotMatch(firstPage.foot, /First page/)
+  const secondPage = await pageOf(firstPage.next!)
   assert.deepEqual([secondPage.range, secondPage.next], ['41–45 of 45', undefined])
   assert.match(secondPage.foot, /<a href="\/admin\/users">First page/)
   const searchPage = await pageOf('/admin/users?query=p')
@@ -243,7 +243,7 @@ test('the page of a person shows first what support needs, ends one session, and
   const { web, services, store, person, post, auditEvents, createKey } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
   const { apiKey } = await createKey(ada.id)
-  await signedIn(web, ada.email)
+  await signedInClient(web, ada.email)
   const path = `/admin/users/${ada.id}`
   const textOf = async (query = '') => (await admin.client.get(path + query)).text()
   const send = (act: string, fields: Record<string, string> = {}) =>
@@ -337,7 +337,7 @@ test('the page of a person shows ten keys, and on request a hundred', async t =>
       more: text.match(/href="([^"]*rows=more)"/)?.[1],
     }
   }
-  const first = await keysShownOn(`/admin/users/${ada.id}`)
-  assert.equal(first.keys, 10)
-  assert.deepEqual(await keysShownOn(first.more!), { keys: 12, more: undefined })
+  const firstPage = await keysShownOn(`/admin/users/${ada.id}`)
+  assert.equal(firstPage.keys, 10)
+  assert.deepEqual(await keysShownOn(firstPage.more!), { keys: 12, more: undefined })
 })

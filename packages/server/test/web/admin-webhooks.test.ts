@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { sharedBrowser } from '../support/browser.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
 import { newPerson, signIn, startWeb } from '../support/web.ts'
 import { isSignedBy, openEndpoint } from '../support/webhook-endpoint.ts'
@@ -17,7 +17,7 @@ test('an administrator creates a webhook, tests it, replaces its secret, sends a
   const { services } = web.server
   const { store } = services.storage
   const endpoint = await openEndpoint(t)
-  const admin = await signedIn(web, 'admin@example.com')
+  const admin = await signedInClient(web, 'admin@example.com')
   const { id: adminId } = (await store.users.findByEmail(parseEmailAddress('admin@example.com')!))!
   await services.users.setRole(adminId, 'admin', BY_COMMAND_LINE)
   const send = async (path: string, fields: Record<string, string> = {}) =>
@@ -104,8 +104,8 @@ test('support sees webhooks and their deliveries without a form, and everybody e
   const newWebhook = { url: 'https://hooks.example.com/keyway', events: ['audit.recorded' as const] }
   const { webhook } = await webhooks.create(newWebhook, BY_COMMAND_LINE)
   const [support, user] = [
-    await signedIn(web, 'support@example.com'),
-    await signedIn(web, 'user@example.com'),
+    await signedInClient(web, 'support@example.com'),
+    await signedInClient(web, 'user@example.com'),
   ]
   const { id } = (await services.storage.store.users.findByEmail(parseEmailAddress('support@example.com')!))!
   await services.users.setRole(id, 'support', BY_COMMAND_LINE)

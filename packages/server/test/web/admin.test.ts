@@ -165,13 +165,13 @@ test('the page of a person and the search for an address say why mail is suppres
   const ada = await person('ada', 'user')
   const path = `/admin/users/${ada.id}`
   const textOf = async (at: string) => (await admin.client.get(at)).text()
-  const notBlocked =
+  const notBlockedPattern =
     /Mail<\/dt><dd><span class="tag active">Allowed.*Sign-in limits<\/dt><dd><span class="tag active">OK/s
-  assert.match(await textOf(path), notBlocked)
+  assert.match(await textOf(path), notBlockedPattern)
   assert.doesNotMatch(await textOf(path), /Why sign-in may fail/)
 
   const strangersClient = createClient(web.url)
-  const search = '/admin/users?query=bob%40example.com'
+  const searchPath = '/admin/users?query=bob%40example.com'
   for (const email of [ada.email, 'bob@example.com'])
     await until(`${email} is refused`, async () => {
       const form_token = await strangersClient.formToken('/sign-in')
@@ -183,7 +183,7 @@ test('the page of a person and the search for an address say why mail is suppres
   )
   for (const [at, address] of [
     [path, ada.email],
-    [search, 'bob@example.com'],
+    [searchPath, 'bob@example.com'],
   ] as const) {
     const text = await textOf(at)
     assert.match(text, /warn">Suppressed.*warn">Reached/s, at)
@@ -195,14 +195,17 @@ test('the page of a person and the search for an address say why mail is suppres
       assert.equal(response.status, 303)
       assert.ok(response.headers.get('location')!.startsWith(at))
     }
-    assert.match(await textOf(at), notBlocked)
+    assert.match(await textOf(at), notBlockedPattern)
   }
   assert.match(
-    await textOf(search),
+    await textOf(searchPath),
     /No account has this address.*Sign-up<\/dt><dd><span class="tag active">Allowed/s,
   )
   await services.policies.change({ signUp: 'invited' }, BY_COMMAND_LINE)
-  assert.match(await textOf(search), /The policies let it not sign up.*<span class="tag warn">Not allowed</s)
+  assert.match(
+    await textOf(searchPath),
+    /The policies let it not sign up.*<span class="tag warn">Not allowed</s,
+  )
 })
 
 test('a revoked key says who revoked it and why, and the active key of a suspended owner that it is refused', async t => {
@@ -219,11 +222,11 @@ test('a revoked key says who revoked it and why, and the active key of a suspend
   assert.match(await pageOf(two), /Revoked by its owner or whoever holds it, .*?curl.*?198\.51\.100\.7/s)
   assert.doesNotMatch(await pageOf(three), /Revoked by/)
   await services.users.suspend(ada.id, { ...BY_COMMAND_LINE, reason: 'spam' })
-  const suspendedTag = /<span class="tag warn">Suspended<\/span>/
-  assert.match(await pageOf(three), suspendedTag)
+  const suspendedTagPattern = /<span class="tag warn">Suspended<\/span>/
+  assert.match(await pageOf(three), suspendedTagPattern)
   for (const path of ['/admin/keys', `/admin/users/${ada.id}`]) {
     const text = await (await admin.client.get(path)).text()
-    assert.match(text, suspendedTag, path)
+    assert.match(text, suspendedTagPattern, path)
     assert.doesNotMatch(text, /<tr class="key active">.*<span class="tag active">Active/, path)
   }
   assert.match(
@@ -342,15 +345,15 @@ test('a link from another site makes no administrator read what is recorded', as
   const { person, auditEvents } = await openAdministration(t)
   const support = await person('support', 'support')
   const ada = await person('ada', 'user')
-  const reads = async () => (await auditEvents()).filter(({ type }) => type === 'user.read').length
+  const countReads = async () => (await auditEvents()).filter(({ type }) => type === 'user.read').length
   for (const show of ['ledger', 'mails']) {
     const path = `/admin/users/${ada.id}?show=${show}`
-    const readsBefore = await reads()
+    const readsBefore = await countReads()
     for (const from of ['cross-site', 'same-site'])
       assert.equal((await support.client.get(path, { 'sec-fetch-site': from })).status, 200)
-    assert.equal(await reads(), readsBefore)
+    assert.equal(await countReads(), readsBefore)
     await support.client.get(path, { 'sec-fetch-site': 'same-origin' })
-    assert.equal(await reads(), readsBefore + 1)
+    assert.equal(await countReads(), readsBefore + 1)
   }
 })
 

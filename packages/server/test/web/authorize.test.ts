@@ -11,7 +11,7 @@ import {
   newVerifier,
   registerShop,
 } from '../support/authorize.ts'
-import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { ADA, createClient, signedInClient } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
 const { challenge } = newVerifier()
@@ -51,7 +51,7 @@ test('a person who is not signed in signs in first, agrees once, and the app get
 test('an app that asks for more scopes later asks for consent again, and a person may refuse', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   await codeOf(client, authorizePath(challenge))
   const requestWithMore = authorizePath(challenge, { scope: 'openid account:read' })
   const form = await consentForm(client, requestWithMore)
@@ -72,7 +72,7 @@ test('first-party and trusted apps ask for no consent', async t => {
   const { apps } = web.server.services
   await registerShop(web, { trusted: true })
   await apps.change('console', { redirectUris: ['https://console.example.com/'] })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const trustedApp = await client.get(authorizePath(challenge))
   const firstPartyApp = await client.get(
     authorizePath(challenge, { client_id: 'console', redirect_uri: 'https://console.example.com/' }),
@@ -89,7 +89,7 @@ test('with prompt=none nothing is shown: the app learns what would be asked', as
   const path = authorizePath(challenge, { prompt: 'none' })
   const strangersClient = createClient(web.url)
   assert.equal(callbackParameters(await strangersClient.get(path)).error, 'login_required')
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   assert.equal(callbackParameters(await client.get(path)).error, 'consent_required')
   await codeOf(client, authorizePath(challenge))
   assert.ok(callbackParameters(await client.get(path)).code)
@@ -98,7 +98,7 @@ test('with prompt=none nothing is shown: the app learns what would be asked', as
 test('prompt=login, prompt=select_account and an exceeded max_age ask a signed-in person to sign in again', async t => {
   const web = await startWeb(t)
   await registerShop(web, { trusted: true })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   assert.ok(callbackParameters(await client.get(authorizePath(challenge, { max_age: '3600' }))).code)
   for (const changes of [{ prompt: 'login' }, { prompt: 'select_account' }, { max_age: '0' }]) {
     const redirectResponse = await client.get(authorizePath(challenge, changes))
@@ -119,7 +119,7 @@ test('prompt=login, prompt=select_account and an exceeded max_age ask a signed-i
 test('prompt=consent asks again for what was granted', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   await codeOf(client, authorizePath(challenge))
   await consentForm(client, authorizePath(challenge, { prompt: 'consent' }))
 })
@@ -153,7 +153,7 @@ test('a request goes on only in the browser where it began: a link opened elsewh
 test('a request of another browser, a forged cookie and an old id lead to a page that says so', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const [ada, eve] = [await signedIn(web), await signedIn(web, 'eve@example.com')]
+  const [ada, eve] = [await signedInClient(web), await signedInClient(web, 'eve@example.com')]
   const form = await consentForm(ada, authorizePath(challenge))
   assert.equal((await eve.get(`/oauth/consent?request=${form.request}`)).status, 410)
   eve.jar.set('keyway_requests', 'forged.cookie')
@@ -165,7 +165,7 @@ test('a request of another browser, a forged cookie and an old id lead to a page
 test('a form of another site at the authorization endpoint becomes a navigation with the same parameters', async t => {
   const web = await startWeb(t)
   await registerShop(web, { trusted: true })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const fields = Object.fromEntries(new URL(web.url + authorizePath(challenge)).searchParams)
   const postResponse = await client.post('/oauth/authorize', fields, { 'sec-fetch-site': 'cross-site' })
   assert.equal(postResponse.status, 303)
@@ -177,7 +177,7 @@ test('a form of another site at the authorization endpoint becomes a navigation 
 test('the account lists the apps with access and withdraws it', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   assert.match(await (await client.get('/account/apps')).text(), /No app has access/)
   await codeOf(client, authorizePath(challenge))
   const page = await (await client.get('/account/apps')).text()

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { sharedBrowser } from '../support/browser.ts'
 import { pngOf, svgOf } from '../support/images.ts'
-import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
+import { ADA, createClient, SAME_ORIGIN, signedInClient } from '../support/page-client.ts'
 import { address, caller } from '../support/services.ts'
 import { newPerson, startWeb } from '../support/web.ts'
 
@@ -53,7 +53,7 @@ test('the logo, the icons, the colours and the links of the operator are on ever
     KEYWAY_SUPPORT_URL: 'https://example.com/help',
     KEYWAY_MAIL_FROM: 'Acme <no-reply@localhost>',
   })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   for (const [who, path] of [
     [createClient(web.url), '/sign-in'],
     [client, '/keys'],
@@ -127,7 +127,7 @@ test('mails have the colours, the links and a PNG logo of the operator, and show
 
 test('the names that the operator gives the first-party apps are those that people see', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const { apps, sessions, storage, clock } = web.server.services
   await apps.change('console', { name: 'Acme Console' })
   const user = (await storage.store.users.findByEmail(address(ADA)))!
@@ -141,9 +141,9 @@ test('the names that the operator gives the first-party apps are those that peop
 test('a chosen theme comes with the first byte of the next page, without scripts, and leads back', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
-  const first = await (await client.get('/sign-in?app_id=console&done=ended')).text()
-  assert.match(first, /<html lang="en" dir="ltr">/)
-  assert.match(first, /name="return_to" value="\/sign-in\?app_id=console"/)
+  const firstPage = await (await client.get('/sign-in?app_id=console&done=ended')).text()
+  assert.match(firstPage, /<html lang="en" dir="ltr">/)
+  assert.match(firstPage, /name="return_to" value="\/sign-in\?app_id=console"/)
   const form_token = await client.formToken('/sign-in')
   const themeResponse = await client.post('/theme', {
     form_token,
@@ -187,17 +187,17 @@ test("a page's colours follow the chosen theme whatever the system says", async 
   if (!browser) return
   const web = await startWeb(t)
   const { page } = await newPerson(browser, { colorScheme: 'light', javaScriptEnabled: false })
-  const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+  const backgroundColor = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
   await page.goto(`${web.url}/sign-in`)
-  const lightBackground = await background()
+  const lightBackground = await backgroundColor()
   await page.getByRole('button', { name: 'Dark', exact: true }).click()
   await page.waitForURL(`${web.url}/sign-in`)
-  const darkBackground = await background()
+  const darkBackground = await backgroundColor()
   assert.notEqual(darkBackground, lightBackground)
   await page.emulateMedia({ colorScheme: 'dark' })
   await page.getByRole('button', { name: 'Light', exact: true }).click()
   await page.waitForURL(`${web.url}/sign-in`)
-  assert.equal(await background(), lightBackground)
+  assert.equal(await backgroundColor(), lightBackground)
 })
 
 test('what is static is compressed as the client asks, with a tag for each coding', async t => {
@@ -235,7 +235,7 @@ test('what is static is compressed as the client asks, with a tag for each codin
 
 test('nothing with a secret is compressed: no page, and no answer of the API', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
   for (const path of [
     '/keys',
@@ -257,7 +257,7 @@ test('nothing with a secret is compressed: no page, and no answer of the API', a
 
 test('the page of an internal error shows the request id and the support contact', async t => {
   const web = await startWeb(t, { KEYWAY_LOG_LEVEL: 'silent', KEYWAY_SUPPORT_EMAIL: 'help@example.com' })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const { accounts } = web.server.services
   const failingGet = t.mock.method(accounts, 'get', () => {
     throw new TypeError('broken')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MAX_SIGN_IN_AGE } from '../../src/device-authorizations/device-authorization.ts'
 import { axeSource, sharedBrowser } from '../support/browser.ts'
-import { type Client, createClient, signedIn } from '../support/page-client.ts'
+import { type Client, createClient, signedInClient } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
 import { newPerson, signIn, startWeb, typeCode, type WebServer } from '../support/web.ts'
 
@@ -65,7 +65,7 @@ test('a person types the code of a device and denies it', async t => {
 
 test('opening the link of a device decides nothing, and a decided one is gone', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const codes = await requestCodes(web)
   for (let visits = 0; visits < 3; visits++) assert.equal((await client.get(linkOf(codes))).status, 200)
   assert.equal((await stateOf(web, codes))?.decision, null)
@@ -78,7 +78,7 @@ test('opening the link of a device decides nothing, and a decided one is gone', 
 
 test('a decision needs the form of the same session: another one, a changed one and a foreign site are refused', async t => {
   const web = await startWeb(t)
-  const [ada, eve] = [await signedIn(web), await signedIn(web, 'eve@example.com')]
+  const [ada, eve] = [await signedInClient(web), await signedInClient(web, 'eve@example.com')]
   const [codes, eveCodes] = [await requestCodes(web), await requestCodes(web)]
   const form = await formOf(ada, linkOf(codes))
   const eveForm = await formOf(eve, linkOf(eveCodes))
@@ -98,7 +98,7 @@ test('a decision needs the form of the same session: another one, a changed one 
 
 test('a sign-in of more than 30 minutes ago is repeated, and leads back to the device', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const codes = await requestCodes(web)
   const form = await formOf(client, linkOf(codes))
   await ageSessions(web)
@@ -162,6 +162,8 @@ async function ageSessions({ server }: WebServer): Promise<void> {
 
 async function violations(page: Awaited<ReturnType<typeof newPerson>>['page'], axe: string) {
   await page.evaluate(axe)
-  const found = await page.evaluate('axe.run().then(({ violations }) => violations.map(({ id }) => id))')
-  return found as string[]
+  const violationIds = await page.evaluate(
+    'axe.run().then(({ violations }) => violations.map(({ id }) => id))',
+  )
+  return violationIds as string[]
 }

@@ -11,7 +11,7 @@ import { GUIDES } from '../../src/web/docs/library.ts'
 import { renderMarkdown } from '../../src/web/docs/markdown.ts'
 import { root } from '../structure/source.ts'
 import { sharedBrowser } from '../support/browser.ts'
-import { ADA, type Client, createClient, signedIn } from '../support/page-client.ts'
+import { ADA, type Client, createClient, signedInClient } from '../support/page-client.ts'
 import { address, caller } from '../support/services.ts'
 import { askForLink, newPerson, startWeb, typeCode, type WebServer } from '../support/web.ts'
 
@@ -40,7 +40,7 @@ async function makeKey(web: WebServer, email = ADA) {
 const text = async (client: Client, path: string) => (await client.get(path)).text()
 
 /** A page without the markup that colours its code. */
-const withoutHighlighting = (page: string) =>
+const removeHighlighting = (page: string) =>
   page.replace(/<span class="(?:comment|string|keyword|variable)">([^<]*)<\/span>/g, '$1')
 
 describe('the documents', () => {
@@ -55,7 +55,7 @@ describe('the documents', () => {
 
   test('of operators are shown to administrators only', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     const paths = [
       '/docs/operations',
       '/docs/configuration',
@@ -73,7 +73,7 @@ describe('the documents', () => {
 
   test('link to each other, and every link and anchor in them exists', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     await makeAdmin(web)
     const pages = new Map<string, string>()
     const load = async (path: string) => {
@@ -145,7 +145,7 @@ describe('the documents', () => {
 
   test('run under the policy of all pages, with nothing inline', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     await makeAdmin(web)
     const policy = (await client.get('/keys')).headers.get('content-security-policy')
     const paths = [
@@ -164,7 +164,7 @@ describe('the documents', () => {
 describe('the reference', () => {
   test('has a page for every call, with its errors and an example in three languages', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     await makeAdmin(web)
     for (const { id } of await operationIds(web)) {
       const answer = await client.get(`/docs/call/${id}`)
@@ -179,7 +179,7 @@ describe('the reference', () => {
 
   test('says of every field and parameter what it is', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     await makeAdmin(web)
     for (const { id } of await operationIds(web))
       assert.doesNotMatch(await text(client, `/docs/call/${id}`), /<dd><\/dd>/, id)
@@ -248,12 +248,12 @@ describe('the reference', () => {
 describe('a call that is tried in the documents', () => {
   test('is made as the person who is signed in, and its answer is shown', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     const key = await makeKey(web)
     const form_token = await client.formToken('/docs/call/getApiKey')
     const answer = await client.post('/docs/call/getApiKey', { form_token, 'path.key_id': key.id })
     assert.equal(answer.status, 200)
-    const page = withoutHighlighting(await answer.text())
+    const page = removeHighlighting(await answer.text())
     assert.match(page, /Answer 200/)
     assert.match(page, new RegExp(`&quot;id&quot;: &quot;${key.id}&quot;`))
     assert.doesNotMatch(page, /eyJ|svc_\w{32}/)
@@ -268,8 +268,8 @@ describe('a call that is tried in the documents', () => {
 
   test('is refused as the API would refuse it, and keeps what was typed', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
-    await signedIn(web, 'bob@example.com')
+    const client = await signedInClient(web)
+    await signedInClient(web, 'bob@example.com')
     const bobsKey = await makeKey(web, 'bob@example.com')
     const form_token = await client.formToken('/docs/call/getApiKey')
     for (const [operation, fields, status, code] of [
@@ -280,7 +280,7 @@ describe('a call that is tried in the documents', () => {
       ['updateAccount', { body: '{' }, 400, 'invalid_json'],
       ['updateAccount', { body: '{"name":5}' }, 400, 'invalid_request'],
     ] as const) {
-      const page = withoutHighlighting(
+      const page = removeHighlighting(
         await (await client.post(`/docs/call/${operation}`, { form_token, ...fields })).text(),
       )
       assert.match(page, new RegExp(`Answer ${status}`), operation)
@@ -292,7 +292,7 @@ describe('a call that is tried in the documents', () => {
 
   test('creates no credential, ends nothing, and is none of an administrator for other people', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     const key = await makeKey(web)
     const form_token = await client.formToken('/docs/call/getAccount')
     for (const operation of [
@@ -318,7 +318,7 @@ describe('a call that is tried in the documents', () => {
 
   test('needs a session and a form of this site', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     const form_token = await client.formToken('/docs/call/getAccount')
     const crossSiteHeaders = { 'sec-fetch-site': 'cross-site' }
     assert.equal((await client.post('/docs/call/getAccount', { form_token }, crossSiteHeaders)).status, 403)
@@ -335,7 +335,7 @@ describe('a call that is tried in the documents', () => {
 
   test('in the administration is recorded as by the API', async t => {
     const web = await startWeb(t)
-    const client = await signedIn(web)
+    const client = await signedInClient(web)
     await makeAdmin(web)
     const { id } = (await web.server.services.storage.store.users.findByEmail(address(ADA)))!
     const form_token = await client.formToken('/docs/call/listLedgerOfUser')

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { securityEvent } from '../../src/security-events/security-event.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
-import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { ADA, createClient, signedInClient } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
 import { startWeb } from '../support/web.ts'
 
 test('security events name their key and their session, and are filtered by what they are about', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   await client.post('/keys', { form_token, name: 'robot', access: 'agent' })
   await client.post('/keys', { form_token, name: 'other', access: 'agent' })
@@ -17,7 +17,7 @@ test('security events name their key and their session, and are filtered by what
     allEvents,
     /Key created <span class="about"><a href="(\/keys\/[0-9a-f-]+)"><bdi>robot<\/bdi><\/a>/,
   )
-  const otherBrowser = await signedIn(web)
+  const otherBrowser = await signedInClient(web)
   await client.post('/sessions/end-others', { form_token })
   assert.equal((await otherBrowser.get('/keys')).status, 303)
   const signInEvents = await (await client.get('/account/events?group=sign_ins')).text()
@@ -35,7 +35,7 @@ test('security events name their key and their session, and are filtered by what
   const keyEvents = await (await client.get(`/account/events?key=${id}`)).text()
   assert.match(keyEvents, /Only of the key <a href="[^"]+"><bdi>robot<\/bdi><\/a>\./)
   assert.equal(keyEvents.match(/class="item event"/g)?.length, 1)
-  const eve = await signedIn(web, 'eve@example.com')
+  const eve = await signedInClient(web, 'eve@example.com')
   assert.equal((await eve.get(`/account/events?key=${id}`)).status, 404)
   assert.match(
     await (await client.get(`/keys/${id}`)).text(),
@@ -45,7 +45,7 @@ test('security events name their key and their session, and are filtered by what
 
 test('a revoked key says who revoked it: its owner’s program and network, or the operator', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   const owner = caller('203.0.113.7', 'curl/8')
@@ -65,7 +65,7 @@ test('a revoked key says who revoked it: its owner’s program and network, or t
 
 test('ten thousand security events are paged and exported as a whole or filtered', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   const now = services.clock.now()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { altered } from '../support/altered.ts'
-import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
+import { ADA, createClient, SAME_ORIGIN, signedInClient } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
 test('a form is accepted only from this origin with its form token', async t => {
@@ -35,7 +35,7 @@ test('a form is accepted only from this origin with its form token', async t => 
 
 test('every form that changes something needs its form token', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
   const paths = [
     '/verify',
@@ -82,7 +82,7 @@ test('a large body or one of another type is refused with an error page', async 
 
 test('the session cookie authenticates pages but not the API', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const cookie = client.jar.get('keyway_session')!
   assert.match(client.attributes.get('keyway_session')!, /Max-Age=7776000; Path=\/; HttpOnly; SameSite=Lax/)
 
@@ -212,8 +212,8 @@ test('after too many wrong codes the page refers to the button in the mail, whic
 test('wrong codes of a recognised browser are counted apart from those of strangers', async t => {
   const web = await startWeb(t)
   const recognisedBrowser = createClient(web.url)
-  const first = await requestLink(web, recognisedBrowser)
-  assert.equal((await first.typeCode(first.mail.code!)).status, 303)
+  const firstLink = await requestLink(web, recognisedBrowser)
+  assert.equal((await firstLink.typeCode(firstLink.mail.code!)).status, 303)
   await recognisedBrowser.post('/sign-out', { form_token: await recognisedBrowser.formToken('/keys') })
   const secondLink = await requestLink(web, recognisedBrowser)
   for (let tries = 0; tries < 5; tries++) await secondLink.typeCode(wrongCodeFor(secondLink.mail.code!))
@@ -245,7 +245,7 @@ function wrongCodeFor(code: string): string {
 
 test('typed text is escaped on the pages', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   const name = '"><script>alert(1)</script>&'
   const creationResponse = await client.post('/keys', { form_token, name, access: 'all', expiry: 'never' })
@@ -264,8 +264,8 @@ test('typed text is escaped on the pages', async t => {
 
 test('a form that is submitted twice without scripts creates one key', async t => {
   const web = await startWeb(t)
-  const ada = await signedIn(web)
-  const bob = await signedIn(web, 'bob@example.com')
+  const ada = await signedInClient(web)
+  const bob = await signedInClient(web, 'bob@example.com')
   const form = await (await ada.get('/keys')).text()
   const newKeyId = /name="once" value="([^"]+)"/.exec(form)![1]!
   const fields = { form_token: await ada.formToken('/keys'), once: newKeyId, name: 'hers', access: 'all' }
@@ -288,8 +288,8 @@ test('a form that is submitted twice without scripts creates one key', async t =
 
 test('a user cannot read or change keys and sessions of another user', async t => {
   const web = await startWeb(t)
-  const ada = await signedIn(web)
-  const bob = await signedIn(web, 'bob@example.com')
+  const ada = await signedInClient(web)
+  const bob = await signedInClient(web, 'bob@example.com')
   await ada.post('/keys', { form_token: await ada.formToken('/keys'), name: 'hers', access: 'all' })
   const id = /\/keys\/([0-9a-f-]{36})"/.exec(await (await ada.get('/keys')).text())![1]!
   const session = /\/sessions\/([0-9a-f-]{36})\/end/.exec(await (await ada.get('/sessions')).text())![1]!
@@ -309,7 +309,7 @@ test('a user cannot read or change keys and sessions of another user', async t =
 
 test('no input to a page is answered with 5xx', async t => {
   const web = await startWeb(t, { KEYWAY_FAILURE_LIMITS: '100000/minute' })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
   const getPaths = [

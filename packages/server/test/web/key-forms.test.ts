@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { DAY } from '../../src/clock.ts'
 import { type Browser, type Page, sharedBrowser } from '../support/browser.ts'
-import { ADA, signedIn } from '../support/page-client.ts'
+import { ADA, signedInClient } from '../support/page-client.ts'
 import { address } from '../support/services.ts'
 import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
 
@@ -24,7 +24,7 @@ async function openForm(web: WebServer, browser: Browser): Promise<Page> {
 
 test('the form of a key offers what most keys are for, and 90 days', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys/new')
   const form = await (await client.get('/keys/new')).text()
   assert.match(form, /value="agent" checked/)
@@ -46,7 +46,7 @@ test('the form of a key offers what most keys are for, and 90 days', async t => 
 
 test('the form of a key offers no preset with a scope that the policies forbid', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const { policies } = web.server.services
   await policies.change(
     { allowedScopes: ['agent:connect', 'agents:send'], unrestrictedKeysAllowed: false },
@@ -65,7 +65,7 @@ test('what was refused is shown at its field, which is marked and has the focus'
   await page.getByLabel('Name').fill('picky')
   await page.locator('summary').click()
   const submitButton = page.getByRole('button', { name: 'Create key' })
-  const focused = () =>
+  const focusedElement = () =>
     page.evaluate<[string, string | null, string | undefined]>(`(() => {
       const { id, ariaInvalid } = document.activeElement
       const described = document.activeElement.getAttribute('aria-describedby')?.split(' ')[0]
@@ -75,27 +75,27 @@ test('what was refused is shown at its field, which is marked and has the focus'
   await page.getByLabel('Only from these networks').fill('10.0.0.0/99')
   await submitButton.click()
   await page.getByText('is no network').waitFor()
-  assert.deepEqual((await focused()).slice(0, 2), ['networks', 'true'])
-  assert.match((await focused())[2]!, /"10\.0\.0\.0\/99" is no network/)
+  assert.deepEqual((await focusedElement()).slice(0, 2), ['networks', 'true'])
+  assert.match((await focusedElement())[2]!, /"10\.0\.0\.0\/99" is no network/)
   assert.equal(await page.getByLabel('Name').inputValue(), 'picky')
 
   await page.getByLabel('Only from these networks').fill('')
   await page.getByLabel('Scopes of your own').fill('agents:fly')
   await submitButton.click()
   await page.getByText('is no scope that exists').waitFor()
-  assert.deepEqual((await focused()).slice(0, 2), ['own_scopes', 'true'])
+  assert.deepEqual((await focusedElement()).slice(0, 2), ['own_scopes', 'true'])
 
   await page.getByLabel('Scopes of your own').fill('')
   await page.getByLabel('Only what I choose').check()
   await submitButton.click()
   await page.getByText('Choose at least one scope').waitFor()
-  assert.deepEqual((await focused()).slice(0, 2), ['scope-agent-connect', 'true'])
+  assert.deepEqual((await focusedElement()).slice(0, 2), ['scope-agent-connect', 'true'])
   assert.match(await page.title(), /^Problem: /)
 })
 
 test('networks and limits of a key are changed on its page, which keeps what was typed wrongly', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   await client.post('/keys', { form_token, name: 'robot', access: 'agent' })
   const { id } = (await keysOf(web))[0]!
@@ -137,7 +137,7 @@ test('networks and limits of a key are changed on its page, which keeps what was
 
 test('a quota that is not refilled stays when other limits change, and limits of the operator are shown', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   await client.post('/keys', { form_token, access: 'agent' })
   const { apiKeys } = web.server.services

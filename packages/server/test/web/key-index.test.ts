@@ -5,7 +5,7 @@ import { newId } from '../../src/ids.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { aKey } from '../contract/fixtures.ts'
 import { sharedBrowser } from '../support/browser.ts'
-import { ADA, type Client, signedIn } from '../support/page-client.ts'
+import { ADA, type Client, signedInClient } from '../support/page-client.ts'
 import { newPerson, signIn, startWeb } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
@@ -55,9 +55,9 @@ async function namesOn(client: Client, path: string): Promise<string[]> {
 
 test('keys are found by a part of their name, by the beginning of the key and by their id', async t => {
   const { web, addKeys } = await open(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const [robotId] = await addKeys(ADA, [{ name: 'Living-room Robot' }, { name: 'CI' }, { name: null }])
-  await signedIn(web, 'eve@example.com')
+  await signedInClient(web, 'eve@example.com')
   await addKeys('eve@example.com', [{ name: 'robot of somebody else' }])
   for (const query of ['ROBOT', 'room', robotId!, robotId!.toUpperCase(), ' living '])
     assert.deepEqual(
@@ -74,7 +74,7 @@ test('keys are found by a part of their name, by the beginning of the key and by
 
 test('keys are sorted by name, last use and expiry, and the counts of each status are shown', async t => {
   const { web, addKeys } = await open(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   await addKeys(ADA, [
     { name: 'robot 10', usedAgo: 3000, expiresIn: 3 * DAY },
     { name: 'Robot 9', usedAgo: 1000 },
@@ -83,12 +83,12 @@ test('keys are sorted by name, last use and expiry, and the counts of each statu
     { name: 'gone', isRevoked: true },
     { name: 'over', expiresIn: -DAY },
   ])
-  const sorted = async (sort: string) =>
+  const namesSortedBy = async (sort: string) =>
     (await namesOn(client, `/keys?status=active&sort=${sort}`)).slice(0, 3)
-  assert.deepEqual(await sorted('name'), ['alpha', 'Robot 9', 'robot 10'])
-  assert.deepEqual(await sorted('used'), ['Robot 9', 'alpha', 'robot 10'])
-  assert.deepEqual(await sorted('expires'), ['Unnamed key', 'alpha', 'robot 10'])
-  assert.deepEqual(await sorted('nonsense'), ['robot 10', 'Robot 9', 'Unnamed key'])
+  assert.deepEqual(await namesSortedBy('name'), ['alpha', 'Robot 9', 'robot 10'])
+  assert.deepEqual(await namesSortedBy('used'), ['Robot 9', 'alpha', 'robot 10'])
+  assert.deepEqual(await namesSortedBy('expires'), ['Unnamed key', 'alpha', 'robot 10'])
+  assert.deepEqual(await namesSortedBy('nonsense'), ['robot 10', 'Robot 9', 'Unnamed key'])
   const page = await (await client.get('/keys')).text()
   const counts = [...page.matchAll(/(\w+) <span class="count">([\d,+]+)</g)].map(([, name, count]) => [
     name,
@@ -104,7 +104,7 @@ test('keys are sorted by name, last use and expiry, and the counts of each statu
 
 test('with a hundred keys every page has twenty, and sorted or searched pages contain each key once', async t => {
   const { web, addKeys } = await open(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   await addKeys(
     ADA,
     Array.from({ length: 100 }, (_, n) => ({ name: `key ${n}` })),
@@ -112,7 +112,7 @@ test('with a hundred keys every page has twenty, and sorted or searched pages co
   for (const start of ['/keys', '/keys?sort=name', '/keys?query=key']) {
     const seenNames: string[] = []
     let path: string | null = start
-    let pages = 0
+    let pageCount = 0
     while (path) {
       const text: string = await (await client.get(path)).text()
       const names = [...text.matchAll(/<a class="name" href="[^"]+"><bdi>([^<]*)</g)].map(([, name]) => name!)
@@ -125,37 +125,37 @@ test('with a hundred keys every page has twenty, and sorted or searched pages co
       seenNames.push(...names)
       const nextLink: RegExpExecArray | null = /href="(\/keys\?[^"]+)">(?:Next page|Older keys)</.exec(text)
       path = nextLink && nextLink[1]!.replaceAll('&amp;', '&')
-      pages++
+      pageCount++
     }
-    assert.equal(pages, 5, start)
+    assert.equal(pageCount, 5, start)
     assert.equal(new Set(seenNames).size, 100, start)
   }
 })
 
 test('a search among thousands of keys considers the newest thousand, says so, and goes on with older ones', async t => {
   const { web, addKeys } = await open(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   await addKeys(
     ADA,
     Array.from({ length: 2100 }, (_, n) => ({ name: n === 1500 ? 'needle' : `hay ${n}` })),
   )
-  const first = await (await client.get('/keys?query=needle')).text()
-  assert.match(first, /Of the 1,000 newest keys only/)
-  assert.match(first, /All <span class="count">1,000\+</)
-  const olderPath = /href="(\/keys\?[^"]+)">Search older keys</.exec(first)![1]!.replaceAll('&amp;', '&')
+  const firstPage = await (await client.get('/keys?query=needle')).text()
+  assert.match(firstPage, /Of the 1,000 newest keys only/)
+  assert.match(firstPage, /All <span class="count">1,000\+</)
+  const olderPath = /href="(\/keys\?[^"]+)">Search older keys</.exec(firstPage)![1]!.replaceAll('&amp;', '&')
   assert.deepEqual(await namesOn(client, olderPath), ['needle'])
 })
 
 test('several keys are revoked together after one question, without scripts, and never those of others', async t => {
   const { web, services, addKeys } = await open(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const ids = await addKeys(ADA, [
     { name: 'one' },
     { name: 'two' },
     { name: 'three' },
     { name: 'old', isRevoked: true },
   ])
-  await signedIn(web, 'eve@example.com')
+  await signedInClient(web, 'eve@example.com')
   const [evesKey] = await addKeys('eve@example.com', [{ name: 'hers' }])
   const selectedIds = [ids[0]!, ids[1]!, ids[3]!, evesKey!, 'nonsense']
   const page = await (await client.get(`/keys/revoke?${selectedIds.map(id => `id=${id}`).join('&')}`)).text()

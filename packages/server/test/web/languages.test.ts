@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { authorizePath, newVerifier, registerShop } from '../support/authorize.ts'
 import { freshPostgres, startNode } from '../support/nodes.ts'
-import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
+import { ADA, createClient, SAME_ORIGIN, signedInClient } from '../support/page-client.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { startWeb, type WebServer } from '../support/web.ts'
 
@@ -43,7 +43,7 @@ test('a refusal is shown in the language of the page, with the reason in English
 
 test('live updates of a page are in its language', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const abort = new AbortController()
   t.after(() => abort.abort())
   await web.server.services.users.setLocale(await userIdOf(web), 'de')
@@ -117,8 +117,8 @@ test('the language of a person is chosen in the account and read on every node',
   const shownLanguage = async () =>
     /<html lang="([^"]+)"/.exec(await (await secondNodeClient.get('/account')).text())?.[1]
   assert.equal(await shownLanguage(), 'de', 'a new account has the language of its sign-in')
-  const account = await (await client.get('/account')).text()
-  assert.match(account, /<option value="de" lang="de" selected>Deutsch<\/option>/)
+  const accountPage = await (await client.get('/account')).text()
+  assert.match(accountPage, /<option value="de" lang="de" selected>Deutsch<\/option>/)
   await client.post('/language', { form_token: await client.formToken('/account'), language: 'en' })
   assert.equal(await shownLanguage(), 'en')
   assert.match(await (await secondNodeClient.get('/account', GERMAN)).text(), /<h1>Account<\/h1>/)
@@ -126,7 +126,7 @@ test('the language of a person is chosen in the account and read on every node',
 
 test('pages of administrators are in English', async t => {
   const web = await startWeb(t, { KEYWAY_ADMIN_EMAILS: ADA })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   for (const path of ['/admin', '/admin/users']) {
     const page = await (await client.get(path, GERMAN)).text()
     assert.match(page, /<html lang="en" dir="ltr">/)
@@ -191,7 +191,7 @@ test('a mail by SMTP is in the chosen language of the person, else the one that 
   const germanMail = await mailOfRequest({ locale: 'DE-at' })
   const [subject] = germanMail.headers.get('subject')!
   assert.match(subject!, /^[\x20-\x7e]+$/, 'a header is ASCII')
-  assert.match(decoded(subject!), /^Legen Sie Ihr Konto bei Grüße an \(\d\d:\d\d:\d\d UTC, \w\w\)$/)
+  assert.match(decodeHeader(subject!), /^Legen Sie Ihr Konto bei Grüße an \(\d\d:\d\d:\d\d UTC, \w\w\)$/)
   assert.match(germanMail.html, /<html lang="de" dir="ltr">/)
   const collapsedText = germanMail.text.replace(/\s+/g, ' ')
   for (const needed of ['laufen in 5 Minuten ab', 'können Sie diese E-Mail ignorieren', 'help@keyway.test'])
@@ -246,7 +246,7 @@ function tokenIn(text: string): string {
 }
 
 /** Encoded words (RFC 2047) as text. */
-function decoded(header: string): string {
+function decodeHeader(header: string): string {
   return header
     .replace(/\?=\s+=\?/g, '?==?')
     .replace(/=\?utf-8\?([qb])\?([^?]*)\?=/gi, (_, encoding: string, text: string) =>

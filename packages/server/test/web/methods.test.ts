@@ -3,22 +3,22 @@ import { test } from 'node:test'
 import { MAX_STREAMS_PER_OWNER } from '../../src/web/streams.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { freshPostgres } from '../support/nodes.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { startProxy } from '../support/proxy.ts'
 import { startWeb } from '../support/web.ts'
 
 test('a page refuses other methods with 405 and Allow, for browsers and programs', async t => {
   const web = await startWeb(t)
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
-  const readOnly = 'GET, HEAD, OPTIONS'
+  const READ_ONLY = 'GET, HEAD, OPTIONS'
   const READ_AND_POST = 'GET, HEAD, POST, OPTIONS'
   for (const [method, path, allow] of [
     ['PUT', '/sign-in', READ_AND_POST],
     ['DELETE', '/keys', READ_AND_POST],
     ['PATCH', '/verify', READ_AND_POST],
-    ['POST', `/keys/${id}`, readOnly],
-    ['POST', '/inbox', readOnly],
-    ['POST', '/assets/style.css', readOnly],
+    ['POST', `/keys/${id}`, READ_ONLY],
+    ['POST', '/inbox', READ_ONLY],
+    ['POST', '/assets/style.css', READ_ONLY],
     ['GET', '/sign-out', 'POST, OPTIONS'],
     ['GET', `/keys/${id}/rotate`, 'POST, OPTIONS'],
     ['HEAD', '/account/charging/hub/grant', 'POST, OPTIONS'],
@@ -65,7 +65,7 @@ function stableHeaders({ headers }: Response): Record<string, string> {
 
 test('HEAD of a page has the status and headers of GET, and opens no stream', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
   const request = (method: string, path: string) =>
     fetch(web.url + path, { method, redirect: 'manual', headers: { accept: 'text/html', cookie } })

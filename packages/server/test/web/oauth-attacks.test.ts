@@ -11,7 +11,7 @@ import {
   newVerifier,
   registerShop,
 } from '../support/authorize.ts'
-import { createClient, signedIn } from '../support/page-client.ts'
+import { createClient, signedInClient } from '../support/page-client.ts'
 import { startWeb, type WebServer } from '../support/web.ts'
 
 const { verifier, challenge } = newVerifier()
@@ -39,7 +39,7 @@ async function redeem(web: WebServer, code: string, changes: Record<string, stri
 test('RFC 9700 4.1 and 4.11: a redirect URI that is not exactly a registered one is answered to nobody', async t => {
   const web = await startWeb(t)
   await registerShop(web, { redirectUris: [CALLBACK, 'https://shop.example.com/other?tab=1'] })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const badRedirectUris = [
     'https://evil.example.com/callback',
     'https://shop.example.com/callback/',
@@ -90,7 +90,7 @@ test('RFC 9700 4.1 and 4.11: a redirect URI that is not exactly a registered one
 test('RFC 9700 4.1.3: a code is redeemed only at the redirect URI of its request', async t => {
   const web = await startWeb(t)
   await registerShop(web, { isPublic: true, redirectUris: [CALLBACK, `${CALLBACK}-2`] })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const code = await codeOf(client, authorizePath(challenge))
   const refusal = await redeem(web, code, { redirect_uri: `${CALLBACK}-2` })
   assert.deepEqual([refusal.status, refusal.body.error], [400, 'invalid_grant'])
@@ -100,7 +100,7 @@ test('RFC 9700 4.1.3: a code is redeemed only at the redirect URI of its request
 test('RFC 9700 4.2 and 4.3: the pages of a request send no referrer to other sites and are not kept', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const page = await client.get(authorizePath(challenge))
   assert.equal(page.headers.get('referrer-policy'), 'same-origin')
   assert.equal(page.headers.get('cache-control'), 'no-store')
@@ -116,7 +116,7 @@ test('RFC 9700 4.2 and 4.3: the pages of a request send no referrer to other sit
 test('RFC 9700 4.4: every answer names its issuer, so that a client of two servers detects a mix-up', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const failureResponse = await client.get(authorizePath(challenge, { scope: 'admin:read' }))
   const denialResponse = await decideConsent(
     client,
@@ -143,7 +143,7 @@ test('RFC 9700 4.5: an injected code is useless without the verifier of its requ
     name: 'Thief',
     redirectUris: [CALLBACK],
   })
-  const code = await codeOf(await signedIn(web), authorizePath(challenge))
+  const code = await codeOf(await signedInClient(web), authorizePath(challenge))
   const attacks = [
     { code_verifier: newVerifier().verifier },
     { code_verifier: undefined },
@@ -164,7 +164,7 @@ test('RFC 9700 4.6 and 4.9: tokens are for one audience: id tokens, and access t
   const audience = 'https://files.example.com'
   await web.server.services.apps.register({ id: 'files', name: 'Files', audience })
   await registerShop(web, { isPublic: true })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const code = await codeOf(
     client,
     authorizePath(challenge, { resource: audience, scope: 'openid account:read' }),
@@ -189,7 +189,7 @@ test('RFC 9700 4.6 and 4.9: tokens are for one audience: id tokens, and access t
 test('RFC 9700 4.7: consent is given only by the form that this person was shown in this browser', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const [ada, eve] = [await signedIn(web), await signedIn(web, 'eve@example.com')]
+  const [ada, eve] = [await signedInClient(web), await signedInClient(web, 'eve@example.com')]
   const form = await consentForm(ada, authorizePath(challenge))
   const eveForm = await consentForm(eve, authorizePath(challenge))
   for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }])
@@ -216,7 +216,7 @@ async function consents(web: WebServer, _client: unknown) {
 test('RFC 9700 4.8: a request without PKCE is no way around it', async t => {
   const web = await startWeb(t)
   const secret = await registerShop(web, { trusted: true })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const errorOf = async (changes: Record<string, string | undefined>) =>
     callbackParameters(await client.get(authorizePath(challenge, changes))).error
   const pkceRemoved = { code_challenge: undefined, code_challenge_method: undefined }
@@ -248,7 +248,7 @@ test('RFC 9700 4.8: a request without PKCE is no way around it', async t => {
 test('RFC 9700 4.12: a form that was posted is never posted on to the app', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   for (const decision of ['deny', 'allow']) {
     const consentResponse = await decideConsent(
       client,
@@ -265,7 +265,7 @@ test('RFC 9700 4.14: a refresh token works for its client only, and its reuse en
   await registerShop(web, { isPublic: true })
   const { apps } = web.server.services
   await apps.register({ id: 'thief', name: 'Thief', isPublic: true, redirectUris: [CALLBACK] })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const scope = 'openid offline_access'
   const code = await codeOf(client, authorizePath(challenge, { scope, prompt: 'consent' }))
   const { body } = await redeem(web, code)
@@ -295,7 +295,7 @@ test('RFC 9700 4.14: a refresh token works for its client only, and its reuse en
 
 test('RFC 9700 4.15: no app can have the id of a person', async t => {
   const web = await startWeb(t)
-  await signedIn(web)
+  await signedInClient(web)
   const { store } = web.server.services.storage
   const user = (await store.users.findByEmail('ada@example.com' as never))!
   await assert.rejects(web.server.services.apps.register({ id: user.id, name: 'Ada' }), {
@@ -308,7 +308,7 @@ test('RFC 9700 4.16: no page of a request can be framed', async t => {
   await registerShop(web)
   const strangersClient = createClient(web.url)
   await strangersClient.get(authorizePath(challenge))
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const pages = [
     await client.get(authorizePath(challenge)),
     await strangersClient.get('/sign-in'),
@@ -326,7 +326,7 @@ test('RFC 9700 4.16: no page of a request can be framed', async t => {
 test('a repeated, too long or unsupported parameter is refused with a reason', async t => {
   const web = await startWeb(t)
   await registerShop(web, { trusted: true })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const errorOf = async (changes: Record<string, string | undefined>) =>
     callbackParameters(await client.get(authorizePath(challenge, changes))).error
   assert.equal(await errorOf({ response_type: 'token' }), 'unsupported_response_type')
@@ -382,7 +382,7 @@ test('a pushed request is that of its client, and is good for one code', async t
   assert.equal(status, 201)
   const authorizePathOf = (client_id: string, request_uri = body.request_uri!) =>
     `/oauth/authorize?${new URLSearchParams({ client_id, request_uri })}`
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   assert.equal((await client.get(authorizePathOf('other'))).status, 400)
   assert.equal((await client.get(authorizePathOf('shop', altered(body.request_uri!)))).status, 400)
   assert.equal(

@@ -6,18 +6,18 @@ import * as oauth from 'oauth4webapi'
 import * as client from 'openid-client'
 import { CALLBACK, consentForm, decideConsent, locationOf, registerShop } from '../support/authorize.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { ADA, type Client, createClient, signedIn } from '../support/page-client.ts'
+import { ADA, type Client, createClient, signedInClient } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
 const SCOPE = 'openid email profile offline_access account:read'
 const LOCAL_NETWORKS = '127.0.0.0/8,::1/128'
-const AFTER_LOGOUT = 'https://shop.example.com/bye'
+const AFTER_LOGOUT_URL = 'https://shop.example.com/bye'
 
 async function open(engine: EngineName, t: TestContext, overrides: Parameters<typeof registerShop>[1] = {}) {
   const settings = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL_NETWORKS, ...(await engineSettings(engine, t)) }
   const web = await startWeb(t, settings)
-  const secret = await registerShop(web, { logoutUris: [AFTER_LOGOUT], ...overrides })
+  const secret = await registerShop(web, { logoutUris: [AFTER_LOGOUT_URL], ...overrides })
   const config = await client.discovery(
     new URL(web.url),
     'shop',
@@ -25,7 +25,7 @@ async function open(engine: EngineName, t: TestContext, overrides: Parameters<ty
     secret ? undefined : client.None(),
     { execute: [client.allowInsecureRequests] },
   )
-  return { web, secret, config, browser: await signedIn(web) }
+  return { web, secret, config, browser: await signedInClient(web) }
 }
 
 /** Consents for a person who is signed in; returns the URL to which the browser is then redirected. */
@@ -89,12 +89,12 @@ forEachEngine(engine => {
     assert.equal(me.status, 403, 'a narrowed token does not act with the scopes of its session')
 
     const endSessionUrl = client.buildEndSessionUrl(config, {
-      post_logout_redirect_uri: AFTER_LOGOUT,
+      post_logout_redirect_uri: AFTER_LOGOUT_URL,
       id_token_hint: narrowedTokens.id_token!,
       state: 'after',
     })
-    const loggedOut = await browser.get(endSessionUrl.href.slice(web.url.length))
-    assert.equal(loggedOut.headers.get('location'), `${AFTER_LOGOUT}?state=after`)
+    const logoutResponse = await browser.get(endSessionUrl.href.slice(web.url.length))
+    assert.equal(logoutResponse.headers.get('location'), `${AFTER_LOGOUT_URL}?state=after`)
     assert.equal((await browser.get('/keys')).status, 303, 'the person is signed out here too')
     await assert.rejects(client.refreshTokenGrant(config, narrowedTokens.refresh_token!), {
       error: 'invalid_grant',
@@ -119,9 +119,12 @@ forEachEngine(engine => {
 
   test('oauth4webapi completes code and PKCE, with the issuer in the answer, and revokes', async t => {
     const { web, secret, browser } = await open(engine, t)
-    const insecure = { [oauth.allowInsecureRequests]: true }
+    const insecureOptions = { [oauth.allowInsecureRequests]: true }
     const issuer = new URL(web.url)
-    const discoveryResponse = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure })
+    const discoveryResponse = await oauth.discoveryRequest(issuer, {
+      algorithm: 'oauth2',
+      ...insecureOptions,
+    })
     const server = await oauth.processDiscoveryResponse(issuer, discoveryResponse)
     assert.equal(server.authorization_response_iss_parameter_supported, true)
     const verifier = oauth.generateRandomCodeVerifier()
@@ -136,41 +139,47 @@ forEachEngine(engine => {
       code_challenge_method: 'S256',
     }).toString()
     const app: oauth.Client = { client_id: 'shop' }
-    const auth = oauth.ClientSecretPost(secret)
+    const clientAuthentication = oauth.ClientSecretPost(secret)
     const params = oauth.validateAuthResponse(server, app, await consentAt(browser, web, authorizationUrl))
     const answer = await oauth.authorizationCodeGrantRequest(
       server,
       app,
-      auth,
+      clientAuthentication,
       params,
       CALLBACK,
       verifier,
-      insecure,
+      insecureOptions,
     )
     const tokens = await oauth.processAuthorizationCodeResponse(server, app, answer)
     assert.ok(tokens.refresh_token && tokens.id_token)
     const revocationResponse = await oauth.revocationRequest(
       server,
       app,
-      auth,
+      clientAuthentication,
       tokens.refresh_token,
-      insecure,
+      insecureOptions,
     )
     await oauth.processRevocationResponse(revocationResponse)
-    const refusal = await oauth.refreshTokenGrantRequest(server, app, auth, tokens.refresh_token, insecure)
+    const refusal = await oauth.refreshTokenGrantRequest(
+      server,
+      app,
+      clientAuthentication,
+      tokens.refresh_token,
+      insecureOptions,
+    )
     assert.equal(refusal.status, 400)
   })
 
   test('an app is told by back-channel logout when its session ends, and again if it did not answer', async t => {
-    const received: string[] = []
+    const receivedBodies: string[] = []
     const relyingParty = createServer((request, response) => {
       let body = ''
       request.on('data', chunk => {
         body += chunk
       })
       request.on('end', () => {
-        received.push(body)
-        response.writeHead(received.length === 1 ? 503 : 200).end()
+        receivedBodies.push(body)
+        response.writeHead(receivedBodies.length === 1 ? 503 : 200).end()
       })
     })
     await new Promise<void>(resolve => relyingParty.listen(0, '127.0.0.1', resolve))
@@ -185,16 +194,16 @@ forEachEngine(engine => {
     const { sub, sid } = offlineTokens.claims()!
     await browser.post('/sign-out', { form_token })
     const caller = { address: '192.0.2.1', network: '192.0.2.1', client: null }
-    assert.equal(received.length, 0, 'offline access outlives the sign-out')
+    assert.equal(receivedBodies.length, 0, 'offline access outlives the sign-out')
     await consents.withdraw(sub, 'shop', caller)
-    await until('the first call', async () => received.length > 0 || undefined)
+    await until('the first call', async () => receivedBodies.length > 0 || undefined)
     // The retry is due in seconds. A lease that has already expired makes it due at once.
     await until('the failed call is recorded', async () => {
-      const due = await storage.store.logoutNotices.lease(clock.now() + 60_000, clock.now() - 1, 10)
-      return due.some(({ attempts }) => attempts === 1) || undefined
+      const dueNotices = await storage.store.logoutNotices.lease(clock.now() + 60_000, clock.now() - 1, 10)
+      return dueNotices.some(({ attempts }) => attempts === 1) || undefined
     })
-    await until('the second call', async () => received.length > 1 || undefined)
-    const token = new URLSearchParams(received[1]).get('logout_token')!
+    await until('the second call', async () => receivedBodies.length > 1 || undefined)
+    const token = new URLSearchParams(receivedBodies[1]).get('logout_token')!
     const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
     const { payload, protectedHeader } = await jwtVerify(token, jwks, { issuer: web.url, audience: 'shop' })
     assert.equal(protectedHeader.typ, 'logout+jwt')
@@ -206,9 +215,9 @@ forEachEngine(engine => {
   test('signing out ends what apps got in this browser without offline access, and nothing else', async t => {
     const { web, config, browser } = await open(engine, t)
     const offlineTokens = await signInWith(config, browser, web)
-    const otherBrowser = await signedIn(web)
+    const otherBrowser = await signedInClient(web)
     const otherSession = await signInWith(config, otherBrowser, web)
-    const { verifier, challenge } = await pkce()
+    const { verifier, challenge } = await newPkcePair()
     const authorizationUrl = client.buildAuthorizationUrl(config, {
       redirect_uri: CALLBACK,
       scope: 'openid',
@@ -244,11 +253,11 @@ for (const idTokenAlg of ['EdDSA', 'ES256'] as const)
     const { protectedHeader } = await jwtVerify(tokens.id_token!, jwks, { issuer: web.url, audience: 'shop' })
     assert.equal(protectedHeader.alg, idTokenAlg)
     const endSessionUrl = client.buildEndSessionUrl(config, { id_token_hint: tokens.id_token! })
-    const loggedOut = await browser.get(endSessionUrl.href.slice(web.url.length))
-    assert.equal(loggedOut.headers.get('location'), '/sign-in?done=signed_out')
+    const logoutResponse = await browser.get(endSessionUrl.href.slice(web.url.length))
+    assert.equal(logoutResponse.headers.get('location'), '/sign-in?done=signed_out')
   })
 
-async function pkce() {
+async function newPkcePair() {
   const verifier = client.randomPKCECodeVerifier()
   return { verifier, challenge: await client.calculatePKCECodeChallenge(verifier) }
 }
@@ -256,28 +265,32 @@ async function pkce() {
 test('a request to sign out is confirmed unless it brings the id token of the person who is signed in', async t => {
   const { web, config, browser } = await open('sqlite', t)
   const tokens = await signInWith(config, browser, web)
-  const eve = await signedIn(web, 'eve@example.com')
+  const eve = await signedInClient(web, 'eve@example.com')
   const logoutWithoutHint = await browser.get('/oauth/logout')
   assert.equal(logoutWithoutHint.status, 200)
   assert.match(await logoutWithoutHint.text(), /Do you want to sign out\?/)
   const hint = new URLSearchParams({ id_token_hint: tokens.id_token! })
   assert.equal((await eve.get(`/oauth/logout?${hint}`)).status, 200, 'another person is asked')
   for (const signedInBrowser of [browser, eve]) assert.equal((await signedInBrowser.get('/keys')).status, 200)
-  const query = new URLSearchParams({ client_id: 'shop', post_logout_redirect_uri: AFTER_LOGOUT, state: 's' })
+  const query = new URLSearchParams({
+    client_id: 'shop',
+    post_logout_redirect_uri: AFTER_LOGOUT_URL,
+    state: 's',
+  })
   const confirmationPage = await (await browser.get(`/oauth/logout?${query}`)).text()
   assert.match(confirmationPage, /The Shop asks you to sign out/)
   const form_token = /name="form_token" value="([^"]+)"/.exec(confirmationPage)![1]!
   const fields = { ...Object.fromEntries(query), form_token }
   const crossSiteResponse = await browser.post('/oauth/logout', fields, { 'sec-fetch-site': 'cross-site' })
   assert.equal(crossSiteResponse.status, 403)
-  const forwarded = await browser.post(
+  const forwardedResponse = await browser.post(
     '/oauth/logout',
     { client_id: 'shop' },
     { 'sec-fetch-site': 'cross-site' },
   )
-  assert.equal(forwarded.headers.get('location'), '/oauth/logout?client_id=shop')
+  assert.equal(forwardedResponse.headers.get('location'), '/oauth/logout?client_id=shop')
   const confirmationResponse = await browser.post('/oauth/logout', fields)
-  assert.equal(confirmationResponse.headers.get('location'), `${AFTER_LOGOUT}?state=s`)
+  assert.equal(confirmationResponse.headers.get('location'), `${AFTER_LOGOUT_URL}?state=s`)
   assert.equal((await browser.get('/keys')).status, 303)
 })
 
@@ -286,9 +299,9 @@ test('after a sign-out the browser goes only to an address that is registered fo
   const browser = createClient(web.url)
   for (const changes of [
     { post_logout_redirect_uri: 'https://evil.example.com/' },
-    { post_logout_redirect_uri: `${AFTER_LOGOUT}/more` },
-    { post_logout_redirect_uri: AFTER_LOGOUT, client_id: 'hub' },
-    { post_logout_redirect_uri: AFTER_LOGOUT, client_id: '' },
+    { post_logout_redirect_uri: `${AFTER_LOGOUT_URL}/more` },
+    { post_logout_redirect_uri: AFTER_LOGOUT_URL, client_id: 'hub' },
+    { post_logout_redirect_uri: AFTER_LOGOUT_URL, client_id: '' },
     { post_logout_redirect_uri: CALLBACK },
   ]) {
     const query = new URLSearchParams({ client_id: 'shop', ...changes })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ADA, createClient, SAME_ORIGIN, signedIn, signIn } from '../support/page-client.ts'
+import { ADA, createClient, SAME_ORIGIN, signedInClient, signIn } from '../support/page-client.ts'
 import { address, caller } from '../support/services.ts'
 import { startWeb } from '../support/web.ts'
 
@@ -8,7 +8,7 @@ const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&'
 
 test('signing out ends the session itself, not only the cookie', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const sessionCookie = client.jar.get('keyway_session')!
   const form_token = await client.formToken('/keys')
   assert.equal(
@@ -23,7 +23,7 @@ test('signing out ends the session itself, not only the cookie', async t => {
 test('the start page redirects browsers to the keys or the sign-in, and has URLs for programs', async t => {
   const web = await startWeb(t)
   assert.equal((await createClient(web.url).get('/')).headers.get('location'), '/sign-in')
-  assert.equal((await (await signedIn(web)).get('/')).headers.get('location'), '/keys')
+  assert.equal((await (await signedInClient(web)).get('/')).headers.get('location'), '/keys')
   const document = await (await fetch(web.url)).json()
   assert.deepEqual(Object.keys(document as object), [
     'name',
@@ -37,7 +37,7 @@ test('the start page redirects browsers to the keys or the sign-in, and has URLs
 
 test('a sign-in returns to the page that needed it, such as one that a mail links to, and to no stream or download', async t => {
   const web = await startWeb(t)
-  await signedIn(web)
+  await signedInClient(web)
   for (const [asked, accept, after] of [
     ['/sessions?page=2', 'text/html', '/sessions?page=2'],
     ['/keys', 'text/html', '/keys'],
@@ -61,7 +61,7 @@ test('an unknown path is an error page for browsers and a problem document for p
   const problem = await fetch(`${web.url}/no-such-page`)
   assert.equal(problem.status, 404)
   assert.match(((await problem.json()) as { detail: string }).detail, /\/docs/)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   for (const path of ['/keys/not-an-id', '/keys/0190a5b8-7c3e-7abc-8def-0123456789ab', '/inbox/x']) {
     assert.equal((await client.get(path)).status, 404, path)
   }
@@ -101,7 +101,7 @@ test('the inbox answers only this machine', async t => {
   }
   const jsonHeaders = { accept: 'application/json' }
   assert.deepEqual(await (await client.get('/inbox?to=nobody', jsonHeaders)).json(), { data: [] })
-  await signedIn(web)
+  await signedInClient(web)
   const { data } = (await (await client.get(`/inbox?to=${ADA}`, jsonHeaders)).json()) as { data: object[] }
   const fields = ['id', 'to', 'subject', 'template', 'link', 'code', 'text', 'html', 'created_at']
   assert.deepEqual(Object.keys(data[0]!).sort(), fields.sort())
@@ -109,7 +109,7 @@ test('the inbox answers only this machine', async t => {
 
 test('pages link to the inbox only for clients that may open it, and otherwise name the inbox command', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const remoteHeaders = { 'x-forwarded-for': '203.0.113.7' }
   await client.post('/sign-in', { form_token: await client.formToken('/keys'), email: 'bob@example.com' })
   for (const path of ['/check-mail', '/keys', '/nothing']) {
@@ -126,7 +126,7 @@ test('pages link to the inbox only for clients that may open it, and otherwise n
 
 test('a mail is shown in a sandboxed frame without scripts and requests', async t => {
   const web = await startWeb(t)
-  await signedIn(web)
+  await signedInClient(web)
   const [mail] = await web.mails(ADA)
   const client = createClient(web.url)
   assert.match(
@@ -177,7 +177,7 @@ test('the source of a mail is the message as it would be sent, and does not chan
 
 test('the key form shows the limit of creations with the wait, and keeps the typed values', async t => {
   const web = await startWeb(t, { KEYWAY_KEY_CREATION_LIMITS: '1/hour' })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   assert.equal((await client.post('/keys', { form_token, name: 'One', access: 'all' })).status, 201)
   const [, id] = /href="\/keys\/([0-9a-f-]{36})"/.exec(await (await client.get('/keys')).text())!
@@ -197,7 +197,7 @@ test('the key form shows the limit of creations with the wait, and keeps the typ
 
 test('a hundred keys are listed in pages, newest first, each under 60 KB', async t => {
   const web = await startWeb(t, { KEYWAY_KEY_CREATION_LIMITS: '1000/hour' })
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   for (let made = 1; made <= 100; made++) {
     await client.post('/keys', { form_token, name: `Robot ${made}`, access: 'all', expiry: '7' })
@@ -206,7 +206,7 @@ test('a hundred keys are listed in pages, newest first, each under 60 KB', async
   assert.equal(overLimitResponse.status, 409)
   assert.match(await overLimitResponse.text(), /You have 100 active keys/)
 
-  const assets = await Promise.all(
+  const assetBytes = await Promise.all(
     ['style.css', 'script.js'].map(
       async name => (await (await client.get(`/assets/${name}`)).arrayBuffer()).byteLength,
     ),
@@ -215,7 +215,7 @@ test('a hundred keys are listed in pages, newest first, each under 60 KB', async
   let nextPath: string | undefined = '/keys?status=active'
   while (nextPath) {
     const text: string = await (await client.get(nextPath)).text()
-    const totalBytes = Buffer.byteLength(text) + assets[0]! + assets[1]!
+    const totalBytes = Buffer.byteLength(text) + assetBytes[0]! + assetBytes[1]!
     assert.ok(totalBytes < 60 * 1024, `${nextPath} weighs ${totalBytes} bytes`)
     names.push(...[...text.matchAll(/class="name" href="[^"]+"><bdi>([^<]+)</g)].map(match => match[1]!))
     nextPath = /<a href="([^"]+)">Older keys/.exec(text)?.[1]?.replaceAll('&amp;', '&')
@@ -228,7 +228,7 @@ test('a hundred keys are listed in pages, newest first, each under 60 KB', async
 
 test('ending all other sessions signs out the other browsers and keeps this one', async t => {
   const web = await startWeb(t)
-  const keptBrowser = await signedIn(web)
+  const keptBrowser = await signedInClient(web)
   const endedBrowser = createClient(web.url)
   const token = await endedBrowser.formToken('/sign-in')
   await endedBrowser.post('/sign-in', { form_token: token, email: ADA })
@@ -248,7 +248,7 @@ test('ending all other sessions signs out the other browsers and keeps this one'
 
 test('the sessions page names the app for which a session was opened, and ends it', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const { apps, sessions, storage, clock } = web.server.services
   await apps.register({ id: 'shop', name: 'Shop' })
   const user = (await storage.store.users.findByEmail(address(ADA)))!
@@ -264,7 +264,7 @@ test('the sessions page names the app for which a session was opened, and ends i
 
 test('the pages of the account withdraw and grant an authorisation to charge, and change the name', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/account')
   await client.post('/account/charging/hub/withdraw', { form_token })
   assert.match(await (await client.get('/account/apps')).text(), /action="\/account\/charging\/hub\/grant"/)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { decodeJwt } from 'jose'
 import { authorizePath, codeOf, newVerifier, registerShop } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { engineSettings, startWeb } from '../support/web.ts'
 
 const AUDIENCE = 'https://files.example.com'
@@ -17,7 +17,7 @@ forEachEngine(engine => {
     const { verifier, challenge } = newVerifier()
     const scope = 'offline_access files:read files:write'
     const parameters = { scope, prompt: 'consent', resource: AUDIENCE }
-    const code = await codeOf(await signedIn(web), authorizePath(challenge, parameters))
+    const code = await codeOf(await signedInClient(web), authorizePath(challenge, parameters))
     const requestToken = async (fields: Record<string, string>) => {
       const body = new URLSearchParams({ client_id: 'shop', ...fields })
       const answer = await fetch(`${web.url}/oauth/token`, { method: 'POST', body })

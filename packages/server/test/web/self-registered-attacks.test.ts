@@ -10,7 +10,7 @@ import {
   registerShop,
 } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { createClient, signedIn } from '../support/page-client.ts'
+import { createClient, signedInClient } from '../support/page-client.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
 const AUDIENCE = 'https://files.example.com'
@@ -62,7 +62,7 @@ forEachEngine(engine => {
     const web = await startWithRegistration(t)
     await registerShop(web, { id: 'files', audience: AUDIENCE })
     const { client_id } = await registerEvil(web, CALLBACK, 'none')
-    const browser = await signedIn(web)
+    const browser = await signedInClient(web)
     const authorizeUrl = (changes: Record<string, string> = {}) =>
       authorizePath(newVerifier().challenge, { client_id, scope: 'openid', ...changes })
     const formWithoutResource = await consentForm(browser, authorizeUrl())
@@ -87,16 +87,16 @@ forEachEngine(engine => {
       authorizeUrl({ scope: 'admin:write' }),
       authorizeUrl({ resource: 'https://unknown.example.com' }),
     ]
-    const logout = `/oauth/logout?${new URLSearchParams({ client_id, post_logout_redirect_uri: CALLBACK })}`
+    const logoutPath = `/oauth/logout?${new URLSearchParams({ client_id, post_logout_redirect_uri: CALLBACK })}`
     const strangersClient = createClient(web.url)
-    const browser = await signedIn(web)
+    const browser = await signedInClient(web)
     for (const client of [strangersClient, browser])
       for (const path of errorPaths) {
         const shownResponse = await client.get(path)
         assert.deepEqual([shownResponse.status, shownResponse.headers.get('location')], [400, null], path)
         assert.match(await shownResponse.text(), /This sign-in cannot go on/)
       }
-    assert.equal((await strangersClient.get(logout)).headers.get('location'), '/sign-in?done=signed_out')
+    assert.equal((await strangersClient.get(logoutPath)).headers.get('location'), '/sign-in?done=signed_out')
     // A single-page app makes this request in a frame, whose address no person sees.
     const frameResponse = await strangersClient.get(authorizeUrl({ prompt: 'none' }), {
       'sec-fetch-dest': 'iframe',
@@ -106,14 +106,14 @@ forEachEngine(engine => {
       callbackParameters(await decideConsent(browser, await consentForm(browser, authorizeUrl()), 'allow'))
         .code,
     )
-    const afterConsent = await browser.get(authorizeUrl({ prompt: 'none', max_age: '0' }))
-    assert.equal(callbackParameters(afterConsent).error, 'login_required')
-    const loggedOut = await browser.post(logout.replace(/\?.*/, ''), {
+    const responseAfterConsent = await browser.get(authorizeUrl({ prompt: 'none', max_age: '0' }))
+    assert.equal(callbackParameters(responseAfterConsent).error, 'login_required')
+    const logoutResponse = await browser.post(logoutPath.replace(/\?.*/, ''), {
       form_token: await browser.formToken('/account'),
       client_id,
       post_logout_redirect_uri: CALLBACK,
     })
-    assert.equal(loggedOut.headers.get('location'), CALLBACK)
+    assert.equal(logoutResponse.headers.get('location'), CALLBACK)
   })
 })
 
@@ -121,7 +121,7 @@ test('the page of a consent shows no host for a scheme of an app’s own', async
   const web = await startWeb(t, { KEYWAY_CLIENT_REGISTRATION: 'true' })
   const redirect_uri = 'com.evil.app://accounts.example.com/callback'
   const { client_id } = await registerEvil(web, redirect_uri, 'none')
-  const browser = await signedIn(web)
+  const browser = await signedInClient(web)
   const { page } = await consentForm(
     browser,
     authorizePath(newVerifier().challenge, { client_id, redirect_uri }),

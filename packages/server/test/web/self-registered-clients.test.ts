@@ -12,11 +12,11 @@ import {
   newVerifier,
 } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { type Client, signedIn } from '../support/page-client.ts'
+import { type Client, signedInClient } from '../support/page-client.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
 const LOCAL_NETWORKS_ALLOWED = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
-const insecure = { execute: [client.allowInsecureRequests] }
+const insecureOptions = { execute: [client.allowInsecureRequests] }
 
 /** Consents as the person who is signed in; returns the tokens that the client gets. */
 async function signInWith(config: client.Configuration, browser: Client, web: WebServer) {
@@ -54,9 +54,9 @@ forEachEngine(engine => {
         new URL(web.url),
         metadata,
         method === 'none' ? client.None() : undefined,
-        insecure,
+        insecureOptions,
       )
-      const browser = await signedIn(web)
+      const browser = await signedInClient(web)
       const tokens = await signInWith(config, browser, web)
       const freshTokens = await client.refreshTokenGrant(config, tokens.refresh_token!)
       assert.equal(freshTokens.claims()!.aud, config.clientMetadata().client_id)
@@ -70,9 +70,9 @@ forEachEngine(engine => {
       ...(await engineSettings(engine, t)),
     })
     const id = documents.add('/client.json', { client_name: 'Tool', redirect_uris: [CALLBACK] })
-    const config = await client.discovery(new URL(web.url), id, undefined, client.None(), insecure)
+    const config = await client.discovery(new URL(web.url), id, undefined, client.None(), insecureOptions)
     assert.equal(config.serverMetadata().client_id_metadata_document_supported, true)
-    const browser = await signedIn(web)
+    const browser = await signedInClient(web)
     const tokens = await signInWith(config, browser, web)
     assert.equal(tokens.claims()!.aud, id)
     const freshTokens = await client.refreshTokenGrant(config, tokens.refresh_token!)
@@ -139,7 +139,7 @@ test('a network registers a few clients an hour, and those that nobody agreed to
   assert.ok(registeredApps.every(app => !app.trusted && app.requirePkce && app.scopes.length === 0))
   const { registeredClients } = storage.store
   assert.equal(await registeredClients.prune(clock.now() - 7 * DAY, 100), 0)
-  const browser = await signedIn(web)
+  const browser = await signedInClient(web)
   const user = (await storage.store.users.findByEmail('ada@example.com' as never))!
   const consent = {
     id: user.id,
@@ -159,7 +159,7 @@ test('neither way exists unless the operator allows it', async t => {
   const documents = await serveDocuments(t)
   const id = documents.add('/client.json', { client_name: 'Tool', redirect_uris: [CALLBACK] })
   assert.equal((await post(web, { redirect_uris: [CALLBACK] })).status, 404)
-  const browser = await signedIn(web)
+  const browser = await signedInClient(web)
   const query = new URLSearchParams({ client_id: id, redirect_uri: CALLBACK, response_type: 'code' })
   assert.equal((await browser.get(`/oauth/authorize?${query}`)).status, 400)
   assert.equal(documents.reads(), 0)
@@ -180,7 +180,7 @@ test('a document counts only if it names its own address, and unusual URLs are n
     token_endpoint_auth_method: 'client_secret_basic',
   })
   const invalidDocument = documents.add('/broken.json', { ...validMetadata, redirect_uris: [] })
-  const browser = await signedIn(web)
+  const browser = await signedInClient(web)
   const open = async (client_id: string) => {
     const query = new URLSearchParams({ client_id, redirect_uri: CALLBACK, response_type: 'code' })
     return (await browser.get(`/oauth/authorize?${query}`)).status
@@ -219,7 +219,7 @@ test('a network that names many documents uses up only its own reads, and strang
     ...LOCAL_NETWORKS_ALLOWED,
   })
   const documents = await serveDocuments(t)
-  const newDocument = (() => {
+  const addDocument = (() => {
     let count = 0
     return () => documents.add(`/${count++}.json`, { client_name: 'Tool', redirect_uris: [CALLBACK] })
   })()
@@ -228,15 +228,15 @@ test('a network that names many documents uses up only its own reads, and strang
     const headers = { 'X-Forwarded-For': network }
     return (await fetch(web.url + path, { headers, redirect: 'manual' })).status
   }
-  for (let count = 0; count < 10; count++) assert.equal(await open(newDocument(), '192.0.2.1'), 303)
-  const limitedDocument = newDocument()
+  for (let count = 0; count < 10; count++) assert.equal(await open(addDocument(), '192.0.2.1'), 303)
+  const limitedDocument = addDocument()
   assert.equal(await open(limitedDocument, '192.0.2.1'), 400)
   assert.equal(documents.reads(), 10)
   assert.equal(await open(limitedDocument, '192.0.2.2'), 303, 'the refusal is not remembered')
 
   for (let count = 11; count < 60; count++)
-    assert.equal(await open(newDocument(), `198.51.100.${count >> 2}`), 303)
-  const lastDocument = newDocument()
+    assert.equal(await open(addDocument(), `198.51.100.${count >> 2}`), 303)
+  const lastDocument = addDocument()
   assert.equal(await open(lastDocument, '192.0.2.3'), 400)
   web.server.services.knownNetworks.noteUse('ada', '192.0.2.3')
   assert.equal(await open(lastDocument, '192.0.2.3'), 303)
@@ -250,12 +250,12 @@ test('the keys of clients that registered themselves are read within the same li
   })
   const documents = await serveDocuments(t)
   let count = 0
-  const newKeys = () => documents.add(`/${count++}/jwks.json`, { keys: [] })
-  const newClient = async () => {
+  const addKeySet = () => documents.add(`/${count++}/jwks.json`, { keys: [] })
+  const addClient = async () => {
     const metadata = {
       redirect_uris: [CALLBACK],
       token_endpoint_auth_method: 'private_key_jwt',
-      jwks_uri: newKeys(),
+      jwks_uri: addKeySet(),
     }
     const { client_id } = (await (await post(web, metadata)).json()) as { client_id: string }
     return client_id
@@ -276,20 +276,20 @@ test('the keys of clients that registered themselves are read within the same li
     assert.equal(status, 401)
     return documents.reads()
   }
-  for (let n = 1; n <= 10; n++) assert.equal(await claim(await newClient(), '192.0.2.1'), n)
-  const lastClient = await newClient()
+  for (let n = 1; n <= 10; n++) assert.equal(await claim(await addClient(), '192.0.2.1'), n)
+  const lastClient = await addClient()
   assert.equal(await claim(lastClient, '192.0.2.1'), 10)
   assert.equal(await claim(lastClient, '192.0.2.2'), 11, 'the refusal is not remembered')
-  await web.server.services.apps.register({ id: 'shop', name: 'Shop', jwksUri: newKeys() })
+  await web.server.services.apps.register({ id: 'shop', name: 'Shop', jwksUri: addKeySet() })
   assert.equal(await claim('shop', '192.0.2.1'), 12)
 })
 
 /** Client metadata documents on loopback. */
 async function serveDocuments(t: TestContext) {
   const documents = new Map<string, object>()
-  let reads = 0
+  let readCount = 0
   const server = createServer((request, response) => {
-    reads++
+    readCount++
     const document = documents.get(request.url ?? '')
     response.writeHead(document ? 200 : 404, { 'content-type': 'application/json' })
     response.end(JSON.stringify(document ?? {}))
@@ -304,7 +304,7 @@ async function serveDocuments(t: TestContext) {
   const url = (path: string) => `http://127.0.0.1:${address.port}${path}`
   return {
     url,
-    reads: () => reads,
+    reads: () => readCount,
     add(path: string, document: object): string {
       documents.set(path, { client_id: url(path), token_endpoint_auth_method: 'none', ...document })
       return url(path)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { sharedBrowser } from '../support/browser.ts'
-import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { ADA, createClient, signedInClient } from '../support/page-client.ts'
 import { address } from '../support/services.ts'
 import { askForLink, newPerson, startWeb } from '../support/web.ts'
 
@@ -14,13 +14,13 @@ test('the field of the code has the focus, and a complete code is sent by itself
   const web = await startWeb(t)
   const { page } = await newPerson(browser)
   const { code } = await askForLink(page, web, ADA)
-  const focused = () => page.waitForFunction('document.activeElement.id === "code"')
-  await focused()
+  const waitForFocus = () => page.waitForFunction('document.activeElement.id === "code"')
+  await waitForFocus()
   const wrongCode = code!.replace(/.$/, last => String((Number(last) + 1) % 10))
   await page.keyboard.type(wrongCode)
   await page.getByText('That code is not right').waitFor()
   assert.equal(await page.locator('#code').getAttribute('aria-invalid'), 'true')
-  await focused()
+  await waitForFocus()
   await page.keyboard.type(`${code!.slice(0, 4)} ${code!.slice(4)}`)
   await page.waitForURL(/\/keys/)
 })
@@ -33,11 +33,11 @@ test('a refused address and a refused code are shown at their field, and the ans
     new RegExp(
       `id="${name}"[^>]*aria-describedby="${name}-problem[^>]*aria-invalid="true" autofocus>\\s*<p class="wrong" id="${name}-problem" role="alert">That `,
     )
-  const address = await (await client.post('/sign-in', { form_token, email: 'ada' })).text()
-  assert.match(address, markedField('email'))
-  assert.match(address, /<title>Problem: Sign in/)
-  assert.match(address, /name="return_to" value="\/sign-in"/)
-  assert.match(address, /href="\/language\?return_to=%2Fsign-in"/)
+  const addressPage = await (await client.post('/sign-in', { form_token, email: 'ada' })).text()
+  assert.match(addressPage, markedField('email'))
+  assert.match(addressPage, /<title>Problem: Sign in/)
+  assert.match(addressPage, /name="return_to" value="\/sign-in"/)
+  assert.match(addressPage, /href="\/language\?return_to=%2Fsign-in"/)
   await client.post('/sign-in', { form_token, email: ADA })
   const checkMailPage = await (await client.get('/check-mail')).text()
   const login_id = /name="login_id" value="([^"]+)"/.exec(checkMailPage)![1]!
@@ -62,7 +62,7 @@ test('a sign-in page at a limit counts down until mail can be sent again', async
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t, { KEYWAY_MAGIC_LINK_LIMITS: '1/hour' })
-  await signedIn(web)
+  await signedInClient(web)
   const { page } = await newPerson(browser)
   await page.clock.install()
   await page.goto(`${web.url}/sign-in`)
@@ -83,7 +83,7 @@ test('a sign-in page at a limit counts down until mail can be sent again', async
 
 test('a suspended person is told why nobody is signed in, and whom to ask', async t => {
   const web = await startWeb(t)
-  await signedIn(web)
+  await signedInClient(web)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
   await client.post('/sign-in', { form_token, email: ADA })

@@ -5,15 +5,18 @@ import { createLog } from '../../src/log.ts'
 import { createStreams, MAX_STREAMS_PER_OWNER, type Send } from '../../src/web/streams.ts'
 import { sharedBrowser } from '../support/browser.ts'
 import { createJourney } from '../support/journey.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { askForLink, newPerson, signIn, startWeb } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
 
 async function openStream(url: string) {
-  const abort = new AbortController()
-  const answer = await fetch(url, { signal: abort.signal, headers: { accept: 'text/event-stream' } })
-  return { answer, gone: abort }
+  const abortController = new AbortController()
+  const answer = await fetch(url, {
+    signal: abortController.signal,
+    headers: { accept: 'text/event-stream' },
+  })
+  return { answer, gone: abortController }
 }
 
 test('the inbox shows new mail and the agents page new connections without a reload', async t => {
@@ -89,20 +92,23 @@ test('streams are limited, are released when closed, and end at shutdown', async
   // Succeeds as soon as the server has noticed the disconnect.
   while (replacement.answer.status === 204) replacement = await openStream(url)
 
-  const allEnded = Promise.all([...streams, replacement].map(({ answer }) => answer.text()))
+  const pendingEnds = Promise.all([...streams, replacement].map(({ answer }) => answer.text()))
   await web.close()
-  await allEnded // a stream that was still open would have been aborted
+  await pendingEnds // a stream that was still open would have been aborted
 })
 
 test('the streams of one user are limited over all sessions, and an unauthenticated client holds none', async t => {
   const web = await startWeb(t)
-  const sessions = [await signedIn(web), await signedIn(web)]
-  const abort = new AbortController()
-  t.after(() => abort.abort())
+  const clients = [await signedInClient(web), await signedInClient(web)]
+  const abortController = new AbortController()
+  t.after(() => abortController.abort())
   const statuses = []
   for (let count = 0; count <= MAX_STREAMS_PER_OWNER; count++) {
-    const cookie = `keyway_session=${sessions[count % 2]!.jar.get('keyway_session')}`
-    const answer = await fetch(`${web.url}/agents/events`, { headers: { cookie }, signal: abort.signal })
+    const cookie = `keyway_session=${clients[count % 2]!.jar.get('keyway_session')}`
+    const answer = await fetch(`${web.url}/agents/events`, {
+      headers: { cookie },
+      signal: abortController.signal,
+    })
     statuses.push(answer.status)
   }
   assert.deepEqual(statuses, [...Array(MAX_STREAMS_PER_OWNER).fill(200), 204])

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createJourney } from '../support/journey.ts'
-import { signedIn } from '../support/page-client.ts'
+import { signedInClient } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
 test('the pages show time, network and client of a key’s last use, and its days as bars and as a table', async t => {
   const web = await startWeb(t)
-  const client = await signedIn(web)
+  const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
   const keyPage = await (await client.post('/keys', { form_token, name: 'robot', access: 'all' })).text()
   const key = /svc_[0-9A-Za-z]{32}/.exec(keyPage)![0]

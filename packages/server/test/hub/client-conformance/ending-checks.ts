@@ -35,7 +35,7 @@ const RECONNECT_CLOSES = [
   [4999, 'a code of later'],
 ] as const
 
-const finalCloses: ClientCheck[] = FINAL_CLOSES.map(([code, reason]) => ({
+const finalCloseChecks: ClientCheck[] = FINAL_CLOSES.map(([code, reason]) => ({
   section: '5',
   promise: `after ${code} ${reason || 'without a reason'} the client stops for good and does not reconnect`,
   async run({ hub, program }) {
@@ -48,7 +48,7 @@ const finalCloses: ClientCheck[] = FINAL_CLOSES.map(([code, reason]) => ({
   },
 }))
 
-const finalRefusals: ClientCheck[] = FINAL_REFUSALS.map(([status, code]) => ({
+const finalRefusalChecks: ClientCheck[] = FINAL_REFUSALS.map(([status, code]) => ({
   section: '4',
   promise: `after the exchange was refused with ${status} ${code} the client stops for good`,
   prepare(hub) {
@@ -60,7 +60,7 @@ const finalRefusals: ClientCheck[] = FINAL_REFUSALS.map(([status, code]) => ({
   },
 }))
 
-const reconnects: ClientCheck[] = RECONNECT_CLOSES.map(([code, reason]) => ({
+const reconnectChecks: ClientCheck[] = RECONNECT_CLOSES.map(([code, reason]) => ({
   section: '5',
   promise: `after ${code} ${reason} the client reconnects`,
   async run({ hub }) {
@@ -71,7 +71,7 @@ const reconnects: ClientCheck[] = RECONNECT_CLOSES.map(([code, reason]) => ({
   },
 }))
 
-const exchangesBeforeReconnect: ClientCheck[] = (
+const exchangeChecks: ClientCheck[] = (
   [
     [4401, 'invalid_token'],
     [4408, 'token_expired'],
@@ -87,7 +87,7 @@ const exchangesBeforeReconnect: ClientCheck[] = (
 }))
 
 export const endingChecks: ClientCheck[] = [
-  ...finalRefusals,
+  ...finalRefusalChecks,
   {
     section: '4',
     promise: 'after 429 of the exchange the client waits for Retry-After',
@@ -116,9 +116,9 @@ export const endingChecks: ClientCheck[] = [
       assert.equal(hub.exchanges.length, 4)
     },
   },
-  ...finalCloses,
-  ...reconnects,
-  ...exchangesBeforeReconnect,
+  ...finalCloseChecks,
+  ...reconnectChecks,
+  ...exchangeChecks,
   {
     section: '5',
     promise: 'after a connection that was lost the client reconnects, with the token while it is good',
@@ -126,9 +126,9 @@ export const endingChecks: ClientCheck[] = [
       const connection = await hub.connected()
       await connection.works()
       connection.cut()
-      const next = await hub.connected()
-      assert.equal(next.token, 'token-1')
-      await next.works()
+      const nextConnection = await hub.connected()
+      assert.equal(nextConnection.token, 'token-1')
+      await nextConnection.works()
     },
   },
   {

@@ -10,9 +10,9 @@ const DRAINING = { type: 'draining', close_in_seconds: 10 } as const
 
 /** The next connection of the client, which must offer to resume the previous one. */
 async function nextResuming(hub: ScriptedHub): Promise<ScriptedConnection> {
-  const next = await hub.arrived()
-  if (!next.resume) throw new NotSupported('it does not resume connections')
-  return next
+  const nextConnection = await hub.arrived()
+  if (!nextConnection.resume) throw new NotSupported('it does not resume connections')
+  return nextConnection
 }
 
 function seqOf(frame: Frame): number {
@@ -79,15 +79,15 @@ export const movingChecks: ClientCheck[] = [
     section: '5',
     promise: 'a resumed connection continues: a `seq` that was seen is skipped, the others are new',
     async run({ hub }) {
-      const first = await hub.connected()
+      const firstConnection = await hub.connected()
       for (const seq of [1, 2, 3]) {
-        first.message(`m${seq}`, seq, { seq })
-        await first.echoes(seq)
+        firstConnection.message(`m${seq}`, seq, { seq })
+        await firstConnection.echoes(seq)
       }
-      first.cut()
+      firstConnection.cut()
       const secondConnection = await nextResuming(hub)
-      assert.deepEqual(secondConnection.resume, { token: `resume-${first.id}`, lastSeq: 3 })
-      secondConnection.ready({ connection_id: first.id, resumed: true })
+      assert.deepEqual(secondConnection.resume, { token: `resume-${firstConnection.id}`, lastSeq: 3 })
+      secondConnection.ready({ connection_id: firstConnection.id, resumed: true })
       for (const seq of [3, 4, 5]) secondConnection.message(`again-${seq}`, seq, { seq })
       await secondConnection.echoes(4)
       await secondConnection.echoes(5)
@@ -100,12 +100,12 @@ export const movingChecks: ClientCheck[] = [
     section: '5',
     promise: 'a connection that was not resumed counts messages from 1',
     async run({ hub }) {
-      const first = await hub.connected()
+      const firstConnection = await hub.connected()
       for (const seq of [1, 2]) {
-        first.message(`m${seq}`, seq, { seq })
-        await first.echoes(seq)
+        firstConnection.message(`m${seq}`, seq, { seq })
+        await firstConnection.echoes(seq)
       }
-      first.cut()
+      firstConnection.cut()
       const secondConnection = await nextResuming(hub)
       secondConnection.ready()
       secondConnection.message('new', 'new', { seq: 1 })
@@ -121,15 +121,15 @@ export const movingChecks: ClientCheck[] = [
     section: '3',
     promise: 'what was not acknowledged is sent again with its number after `resumed: true`',
     async run({ hub }) {
-      const first = await hub.connected()
-      first.message('a', 'a', { seq: 1 })
-      assert.equal(seqOf(await first.echoes('a')), 1)
-      first.message('b', 'b', { seq: 2 })
-      const firstEcho = await first.echoes('b', { acknowledges: false })
+      const firstConnection = await hub.connected()
+      firstConnection.message('a', 'a', { seq: 1 })
+      assert.equal(seqOf(await firstConnection.echoes('a')), 1)
+      firstConnection.message('b', 'b', { seq: 2 })
+      const firstEcho = await firstConnection.echoes('b', { acknowledges: false })
       assert.equal(seqOf(firstEcho), 2)
-      first.cut()
+      firstConnection.cut()
       const secondConnection = await nextResuming(hub)
-      secondConnection.ready({ connection_id: first.id, resumed: true })
+      secondConnection.ready({ connection_id: firstConnection.id, resumed: true })
       const repeatedEcho = await secondConnection.echoes('b')
       assert.deepEqual([repeatedEcho.seq, repeatedEcho.id], [2, firstEcho.id])
       secondConnection.message('c', 'c', { seq: 3 })
@@ -140,12 +140,12 @@ export const movingChecks: ClientCheck[] = [
     section: '3',
     promise: 'numbers begin at 1 after `resumed: false`, also of what is sent again',
     async run({ hub }) {
-      const first = await hub.connected()
-      first.message('a', 'a')
-      seqOf(await first.echoes('a'))
-      first.message('b', 'b')
-      const firstEcho = await first.echoes('b', { acknowledges: false })
-      first.cut()
+      const firstConnection = await hub.connected()
+      firstConnection.message('a', 'a')
+      seqOf(await firstConnection.echoes('a'))
+      firstConnection.message('b', 'b')
+      const firstEcho = await firstConnection.echoes('b', { acknowledges: false })
+      firstConnection.cut()
       const secondConnection = await hub.connected()
       const repeatedEcho = await secondConnection.echoes('b')
       assert.deepEqual([repeatedEcho.seq, repeatedEcho.id], [1, firstEcho.id])
@@ -180,9 +180,9 @@ export const movingChecks: ClientCheck[] = [
     async run({ hub }) {
       const connection = await hub.connected({ resume_token: undefined as never })
       connection.message('a', 'a')
-      const first = await connection.echoes('a', { acknowledges: false })
-      connection.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: first.id! })
-      assert.equal((await connection.echoes('a')).id, first.id)
+      const firstEchoFrame = await connection.echoes('a', { acknowledges: false })
+      connection.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: firstEchoFrame.id! })
+      assert.equal((await connection.echoes('a')).id, firstEchoFrame.id)
     },
   },
   {

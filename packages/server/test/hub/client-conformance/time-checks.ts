@@ -139,9 +139,9 @@ export const timeChecks: ClientCheck[] = [
       const connection = await hub.connected({ heartbeat_seconds: 1 })
       await connection.works()
       connection.fallSilent()
-      const next = await hub.arrived(36_000)
-      next.ready()
-      await next.works()
+      const nextConnection = await hub.arrived(36_000)
+      nextConnection.ready()
+      await nextConnection.works()
     },
   },
 ]

@@ -48,9 +48,9 @@ export const resumeChecks: Check[] = [
       const [sender, first] = [await hub.connect(), await hub.connect()]
       await breakOff(first, sender)
       assert.equal((await resume(hub, first, 0)).ready.resumed, true)
-      const secondUse = await resume(hub, first, 0)
-      assert.equal(secondUse.ready.resumed, false)
-      assert.notEqual(secondUse.ready.connection_id, first.ready.connection_id)
+      const secondResumption = await resume(hub, first, 0)
+      assert.equal(secondResumption.ready.resumed, false)
+      assert.notEqual(secondResumption.ready.connection_id, first.ready.connection_id)
     },
   },
   {
@@ -92,8 +92,9 @@ export const resumeChecks: Check[] = [
       'numbered sends are accepted once each and in order: repeated ones are acknowledged again, a gap is `out_of_order`',
     async run(hub) {
       const [sender, receiver] = [await hub.connect(), await hub.connect()]
-      const to = receiver.ready.connection_id
-      const send = (seq: number) => sender.send({ type: 'send', id: `${seq}`, to, data: seq, seq })
+      const receiverId = receiver.ready.connection_id
+      const send = (seq: number) =>
+        sender.send({ type: 'send', id: `${seq}`, to: receiverId, data: seq, seq })
       for (const seq of [1, 1, 3]) send(seq)
       for (const id of ['1', '1']) assert.deepEqual((await sender.next('sent')).id, id)
       assert.equal((await sender.next('error')).code, 'out_of_order')

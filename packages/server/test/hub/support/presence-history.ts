@@ -33,7 +33,7 @@ export async function checkPresence(seed: number): Promise<{ frames: number; lef
       world.cut.clear()
       await world.run(MAX_WATCHER_DELAY_MS)
       for (const { frames } of world.watchers) {
-        check(frames, world.truth, `seed ${seed}, round ${round}`)
+        checkFrames(frames, world.truth, `seed ${seed}, round ${round}`)
         summary.frames += frames.length
         for (const frame of frames) if (frame.type === 'left') summary.left.add(frame.reason)
       }
@@ -62,7 +62,7 @@ function performRandomAction(world: PresenceWorld, random: Random): void {
 }
 
 /** Asserts that every list is complete, every change fits the state before it, and the final state is `truth`. */
-export function check(frames: readonly ServerFrame[], truth: readonly string[], where: string): void {
+export function checkFrames(frames: readonly ServerFrame[], truth: readonly string[], where: string): void {
   let knownConnections = null as Map<string, string> | null
   let list: [string, string][] = []
   for (const frame of frames) {

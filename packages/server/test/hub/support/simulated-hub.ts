@@ -140,9 +140,9 @@ export class SimulatedHub {
 
   async end(): Promise<void> {
     for (const line of this.lines) line.cut(1, 1)
-    const stopped = this.#hub.stop()
+    const stopping = this.#hub.stop()
     this.#listener = () => {}
-    await stopped
+    await stopping
     this.isDead = true
   }
 }
