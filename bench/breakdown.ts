@@ -22,7 +22,7 @@ const RUNS = QUICK ? 3 : 7
 
 pinBench()
 await using database = await sqliteDatabase(KEYS)
-const wholeExchange = await throughSocket()
+const wholeExchange = await measureThroughSocket()
 const services = await openServices(loadConfig(database.settings), createLog('info'))
 const { agentTokens, storage, signingKeys, jwt, clock } = services
 const keys = Array.from({ length: KEYS }, (_, n) => benchKey(n))
@@ -35,19 +35,22 @@ const answer = { token: jwt.sign('agent_ws', claims), agent_id: newId(clock.now(
 const { secretKey } = signingKeys.current()
 const client = caller()
 
-const lookUpTime = await microseconds(n => storage.store.apiKeys.findByHash(hashes[n % KEYS]!))
-const signatureTime = await microseconds(() => sign(message, secretKey))
-const tokenTime = await microseconds(() => jwt.sign('agent_ws', claims))
+const lookUpTime = await measureMicroseconds(n => storage.store.apiKeys.findByHash(hashes[n % KEYS]!))
+const signatureTime = await measureMicroseconds(() => sign(message, secretKey))
+const tokenTime = await measureMicroseconds(() => jwt.sign('agent_ws', claims))
 const steps: [string, number][] = [
-  ['SHA-256 of the key', await microseconds(n => sha256(keys[n % KEYS]!))],
+  ['SHA-256 of the key', await measureMicroseconds(n => sha256(keys[n % KEYS]!))],
   ['look-up of key and owner by index (SQLite)', lookUpTime],
   ['Ed25519 signature', signatureTime],
   ['claims and their encoding', tokenTime - signatureTime],
-  ['two ids (request, token)', 2 * (await microseconds(() => newId(clock.now())))],
-  ['JSON of the request, and its validation', await microseconds(() => schema.parse(JSON.parse(body)))],
-  ['JSON of the answer', await microseconds(() => JSON.stringify(answer))],
+  ['two ids (request, token)', 2 * (await measureMicroseconds(() => newId(clock.now())))],
+  [
+    'JSON of the request, and its validation',
+    await measureMicroseconds(() => schema.parse(JSON.parse(body))),
+  ],
+  ['JSON of the answer', await measureMicroseconds(() => JSON.stringify(answer))],
 ]
-const exchangeCall = await microseconds(n => agentTokens.exchange(keys[n % KEYS]!, undefined, client))
+const exchangeCall = await measureMicroseconds(n => agentTokens.exchange(keys[n % KEYS]!, undefined, client))
 const namedSteps = steps.slice(0, 4).reduce((sum, [, each]) => sum + each, 0) + steps[4]![1] / 2
 steps.push([
   'the rest of agentTokens.exchange: key status, scope, times, last use, promises',
@@ -64,7 +67,7 @@ const rows: Row[] = [...steps, ['the whole exchange', wholeExchange] as const].m
 }))
 report('breakdown', { 'One exchange on SQLite, microseconds of processor time': rows }, [])
 
-async function throughSocket(): Promise<number> {
+async function measureThroughSocket(): Promise<number> {
   await using load = await startLoad()
   await using server = await startKeyway(database.settings)
   const job = { port: server.port, connections: 32, method: 'POST', path: '/auth/agent-token' }
@@ -80,7 +83,7 @@ async function throughSocket(): Promise<number> {
 }
 
 /** The fastest of several rounds, to exclude other work on this core. */
-async function microseconds(step: (n: number) => unknown): Promise<number> {
+async function measureMicroseconds(step: (n: number) => unknown): Promise<number> {
   let fastest = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {
     const startedAt = performance.now()

@@ -240,9 +240,9 @@ function tableOf(engine: Engine): [title: string, rows: Row[]] {
   return [`Others beside an attacker, ${TITLES[engine]}`, rows.map(rowOf)]
 }
 
-function rowOf(measured: Measurement): Row {
-  const { engine, flow, p99, errors, error, attack } = measured
-  const row: Row = { engine, flow, times: worstKind(measured).times, 'of bare': timesOfBare(measured) }
+function rowOf(measurement: Measurement): Row {
+  const { engine, flow, p99, errors, error, attack } = measurement
+  const row: Row = { engine, flow, times: worstKind(measurement).times, 'of bare': timesOfBare(measurement) }
   for (const kind of KINDS) {
     const { without, beside, samples } = p99[kind]
     row[`${kind}, ms`] = `${without.toFixed(1)} → ${beside.toFixed(1)} (${samples})`
@@ -250,10 +250,10 @@ function rowOf(measured: Measurement): Row {
   return { ...row, errors, ...(error ? { error } : {}), 'what the attacker got': attackText(attack) }
 }
 
-function targetsOf(measured: Measurement): Target[] {
-  const subject = `${TITLES[measured.engine]}, ${measured.flow}`
-  const { errors } = measured
-  const { kind, times } = worstKind(measured)
+function targetsOf(measurement: Measurement): Target[] {
+  const subject = `${TITLES[measurement.engine]}, ${measurement.flow}`
+  const { errors } = measurement
+  const { kind, times } = worstKind(measurement)
   return [
     { what: `${subject}: errors of others`, wanted: '0', measured: String(errors), reached: errors === 0 },
     {

@@ -47,7 +47,7 @@ for (let round = 0; round < ROUNDS; round++) {
 }
 
 const connectRatio = keyway.connects.map((rate, round) => rate / bareWs.connects[round]!)
-const memory: Target = {
+const memoryTarget: Target = {
   what: 'memory of an idle connection',
   wanted: '≤ 8 KB',
   measured: `${keyway.kilobytes.toFixed(1)} KB (bare ws ${bareWs.kilobytes.toFixed(1)} KB)`,
@@ -55,7 +55,7 @@ const memory: Target = {
 }
 const targets: Target[] = [
   // With few connections, most of the memory is the heap that grew during the connects.
-  ...(QUICK ? [] : [memory]),
+  ...(QUICK ? [] : [memoryTarget]),
   {
     what: 'connects, of bare ws',
     wanted: '≥ 0.40',

@@ -186,7 +186,7 @@ async function measureOnSqlite(): Promise<Record<string, Row[]>> {
   const rows: Row[] = []
   const latencies: Row[] = []
   for (const addedMs of ADDED_COMMIT_MS) {
-    const result = await sharedCommits(call, addedMs)
+    const result = await measureSharedCommits(call, addedMs)
     rows.push(result.row)
     latencies.push(...result.latencies)
   }
@@ -196,10 +196,10 @@ async function measureOnSqlite(): Promise<Record<string, Row[]>> {
   }
 }
 
-async function sharedCommits(call: Call, commitMs: number) {
+async function measureSharedCommits(call: Call, commitMs: number) {
   await using database = await sqliteDatabase(1000)
   const people = numberGenerator()
-  const bareRun = await bareCommits(database, call, people, commitMs)
+  const bareRun = await measureBareCommits(database, call, people, commitMs)
   await using server = await startKeyway(
     {
       ...database.settings,
@@ -241,7 +241,8 @@ async function sharedCommits(call: Call, commitMs: number) {
   }
   return {
     row,
-    latencies: commitMs === SLOW_COMMIT_MS ? await exchangesBeside(server, database, call, people) : [],
+    latencies:
+      commitMs === SLOW_COMMIT_MS ? await measureExchangesBeside(server, database, call, people) : [],
   }
 }
 
@@ -255,7 +256,7 @@ interface BareCommits {
 }
 
 /** Runs the statements of verifications one after the other, without the service. */
-async function bareCommits(
+async function measureBareCommits(
   database: BenchDatabase,
   call: Call,
   people: ReturnType<typeof numberGenerator>,
@@ -302,7 +303,7 @@ async function bareCommits(
 }
 
 /** Measures exchanges beside sign-ins whose commits are slow. */
-async function exchangesBeside(
+async function measureExchangesBeside(
   server: RunningProcess,
   database: BenchDatabase,
   call: Call,

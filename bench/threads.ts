@@ -10,18 +10,18 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * What a second thread can do for exchanges. First by the steps: the processor time of the event loop for the read and the
- * signature if it does both itself, and if a thread does them for a batch of exchanges (those of one turn of the event
- * loop). Then whole exchanges, on one core, where the event loop signs, and on two, where a thread does. The second core
- * also runs the load generator, so processor time counts here, not the rate.
+ * Measures how much processor time of the event loop a second thread saves in exchanges. The first table has only the
+ * read and the signature, done by the event loop itself, or by a thread in batches (one for each turn of the event
+ * loop). The second table has whole exchanges: on one core the event loop signs, on two a thread does. The second core
+ * also runs the load generator, so processor time is compared, not throughput.
  */
 
 const KEYS = 1000
 const BATCHES = [1, 4, 16, 64]
 const EXCHANGES = QUICK ? 4_000 : 32_000
 const ROUNDS = QUICK ? 3 : 9
-/** Batches under way at once, so that the thread always has work while the event loop handles the answers. */
-const UNDER_WAY = 2
+/** Number of batches in flight, so that the thread always has work while the event loop handles the answers. */
+const BATCHES_IN_FLIGHT = 2
 
 const JOB = {
   connections: 32,
@@ -35,8 +35,8 @@ const JOB = {
 interface Cost {
   /** Microseconds of processor time of the event loop's thread, per exchange. */
   eventLoop: number
-  /** The same of all threads. */
-  together: number
+  /** Microseconds of processor time of all threads, per exchange. */
+  allThreads: number
 }
 
 pinBench()
@@ -50,14 +50,14 @@ const thread = new Worker(new URL('./support/exchange-thread.ts', import.meta.ur
 })
 await once(thread, 'message')
 
-const inline: Cost[] = []
-const handedOver = new Map(BATCHES.map(size => [size, [] as Cost[]]))
+const inlineCosts: Cost[] = []
+const threadCosts = new Map(BATCHES.map(size => [size, [] as Cost[]]))
 for (let round = -1; round < ROUNDS; round++) {
   const costs = [await measure(issueInline)]
   for (const size of BATCHES) costs.push(await measure(() => issueOnThread(size)))
   if (round < 0) continue
-  inline.push(costs[0]!)
-  for (const [index, size] of BATCHES.entries()) handedOver.get(size)!.push(costs[index + 1]!)
+  inlineCosts.push(costs[0]!)
+  for (const [index, size] of BATCHES.entries()) threadCosts.get(size)!.push(costs[index + 1]!)
 }
 steps.close()
 thread.postMessage(null)
@@ -66,17 +66,17 @@ await once(thread, 'exit')
 report(
   'threads',
   {
-    'Read and signature of one exchange, microseconds of processor time': rows(),
-    'Whole exchanges, microseconds of processor time': await wholeExchanges(),
+    'Read and signature of one exchange, microseconds of processor time': stepRows(),
+    'Whole exchanges, microseconds of processor time': await measureWholeExchanges(),
   },
   [],
 )
 
-async function wholeExchanges(): Promise<Row[]> {
-  await using alone = await sqliteDatabase(KEYS)
-  await using other = await sqliteDatabase(KEYS)
-  await using onOneCore = await startKeyway(alone.settings, { core: SERVER_CORE })
-  await using onTwoCores = await startKeyway(other.settings, { core: [SERVER_CORE, LOAD_CORE] })
+async function measureWholeExchanges(): Promise<Row[]> {
+  await using firstDatabase = await sqliteDatabase(KEYS)
+  await using secondDatabase = await sqliteDatabase(KEYS)
+  await using onOneCore = await startKeyway(firstDatabase.settings, { core: SERVER_CORE })
+  await using onTwoCores = await startKeyway(secondDatabase.settings, { core: [SERVER_CORE, LOAD_CORE] })
   const runs: Measurement[][] = [[], []]
   for (let round = -1; round < ROUNDS; round++) {
     for (const [index, server] of [onOneCore, onTwoCores].entries()) {
@@ -96,30 +96,30 @@ async function wholeExchanges(): Promise<Row[]> {
   }))
 }
 
-function rows(): Row[] {
+function stepRows(): Row[] {
   const rowOf = (where: string, costs: Cost[]): Row => ({
     where,
     'event loop': spread(costs.map(({ eventLoop }) => eventLoop)),
-    'all threads': spread(costs.map(({ together }) => together)),
+    'all threads': spread(costs.map(({ allThreads }) => allThreads)),
     'event loop, of inline': median(
-      costs.map(({ eventLoop }, round) => eventLoop / inline[round]!.eventLoop),
+      costs.map(({ eventLoop }, round) => eventLoop / inlineCosts[round]!.eventLoop),
     ),
   })
   return [
-    rowOf('on the event loop', inline),
-    ...[...handedOver].map(([size, costs]) => rowOf(`on a thread, ${size} a message`, costs)),
+    rowOf('on the event loop', inlineCosts),
+    ...[...threadCosts].map(([size, costs]) => rowOf(`on a thread, ${size} a message`, costs)),
   ]
 }
 
 async function measure(issue: () => Promise<void>): Promise<Cost> {
-  const thread = process.threadCpuUsage()
-  const all = process.cpuUsage()
+  const threadCpuBefore = process.threadCpuUsage()
+  const processCpuBefore = process.cpuUsage()
   await issue()
-  const inThread = process.threadCpuUsage(thread)
-  const inAll = process.cpuUsage(all)
+  const threadCpu = process.threadCpuUsage(threadCpuBefore)
+  const processCpu = process.cpuUsage(processCpuBefore)
   return {
-    eventLoop: (inThread.user + inThread.system) / EXCHANGES,
-    together: (inAll.user + inAll.system) / EXCHANGES,
+    eventLoop: (threadCpu.user + threadCpu.system) / EXCHANGES,
+    allThreads: (processCpu.user + processCpu.system) / EXCHANGES,
   }
 }
 
@@ -129,15 +129,15 @@ async function issueInline(): Promise<void> {
 }
 
 async function issueOnThread(size: number): Promise<void> {
-  let sent = 0
+  let sentCount = 0
   const send = () => {
-    thread.postMessage(Array.from({ length: size }, (_, index) => keyHashes[(sent + index) % KEYS]!))
-    sent += size
+    thread.postMessage(Array.from({ length: size }, (_, index) => keyHashes[(sentCount + index) % KEYS]!))
+    sentCount += size
   }
-  for (let n = 0; n < UNDER_WAY; n++) send()
-  for (let received = 0; received < EXCHANGES; received += size) {
+  for (let n = 0; n < BATCHES_IN_FLIGHT; n++) send()
+  for (let receivedCount = 0; receivedCount < EXCHANGES; receivedCount += size) {
     const [tokens] = (await once(thread, 'message')) as [string[]]
     if (tokens.length !== size || tokens.includes(null!)) throw new Error('unknown key')
-    if (sent < EXCHANGES) send()
+    if (sentCount < EXCHANGES) send()
   }
 }

@@ -256,7 +256,9 @@ async function flood(
 
 const STATUS = /HTTP\/1\.1 (\d{3})/g
 
-/** Resolves when the socket closes. Sends a request per answer; only the first bytes of answers are parsed. */
+/**
+ * Keeps `pipelined` requests pending on one socket, by one more request per answer. Resolves when the socket closes.
+ */
 function floodSocket(
   attack: Attack,
   address: string,

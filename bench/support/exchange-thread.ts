@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { openExchangeSteps } from './exchange-steps.ts'
 
-/** A thread that issues the tokens of a batch of key hashes, and answers with their list. */
+/** A thread that answers each list of key hashes with the list of their tokens. */
 
 const steps = openExchangeSteps(workerData as string)
 parentPort!.on('message', (keyHashes: string[] | null) => {

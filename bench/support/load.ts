@@ -11,7 +11,7 @@ export interface Measurement extends LoadResult {
   perSecond: number
   /** Processor time of the measured processes per answer, in microseconds. */
   cpuMicroseconds: number
-  /** The part of it that the event loops used, whose speed limits the service. */
+  /** The part of `cpuMicroseconds` that event loops used. It limits the throughput of the service. */
   eventLoopMicroseconds: number
 }
 
@@ -26,10 +26,10 @@ export async function startLoad(): Promise<Load> {
         [pids].flat().reduce((sum, pid) => sum + seconds(pid), 0)
       child.send(job)
       await once(child, 'message')
-      const before = { all: sumOf(cpuSeconds), eventLoop: sumOf(mainThreadCpuSeconds) }
+      const secondsBefore = { all: sumOf(cpuSeconds), eventLoop: sumOf(mainThreadCpuSeconds) }
       const [result] = (await once(child, 'message')) as [LoadResult]
-      const usedSeconds = sumOf(cpuSeconds) - before.all
-      const eventLoopSeconds = sumOf(mainThreadCpuSeconds) - before.eventLoop
+      const usedSeconds = sumOf(cpuSeconds) - secondsBefore.all
+      const eventLoopSeconds = sumOf(mainThreadCpuSeconds) - secondsBefore.eventLoop
       if (result.failed > 0 || result.answered === 0) {
         throw new Error(`${result.failed} requests failed, ${result.answered} succeeded: ${result.failure}`)
       }

@@ -59,7 +59,7 @@ export async function coverageOf(
   tests: readonly string[],
   sources: readonly string[],
   names: readonly string[],
-  inParallel: (
+  runInParallel: (
     work: readonly string[],
     each: (test: string, worker: Worker) => Promise<void>,
   ) => Promise<void>,
@@ -81,7 +81,7 @@ export async function coverageOf(
     )
   })
   let doneCount = 0
-  await inParallel(unmeasuredTests, async (file, worker) => {
+  await runInParallel(unmeasuredTests, async (file, worker) => {
     const { tests, loadHits, exclusions } = await measure(file, worker)
     console.log(`coverage ${++doneCount}/${unmeasuredTests.length}: ${file} ${exclusions.join('; ')}`)
     measuredFiles.set(file, {

@@ -91,7 +91,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   })
 try {
   const names = allMutants.map(({ name }) => name)
-  if (!values.known) await detectAll(await coverageOf(tests, files, names, inParallel))
+  if (!values.known) await detectAll(await coverageOf(tests, files, names, runInParallel))
 } finally {
   await cluster?.stop()
   rmSync(workFolder, { recursive: true, force: true, maxRetries: 3 })
@@ -180,7 +180,7 @@ async function detectAll(coverage: Coverage): Promise<void> {
   })
   console.log(`${mutantsToTry.length} of ${selectedMutants.length} mutants to try`)
   let doneCount = 0
-  await inParallel(mutantsToTry, async (candidate, worker) => {
+  await runInParallel(mutantsToTry, async (candidate, worker) => {
     const detection: Detection = await detector.detect(
       candidate,
       worker,
@@ -196,7 +196,7 @@ async function detectAll(coverage: Coverage): Promise<void> {
   })
 }
 
-async function inParallel<Item>(
+async function runInParallel<Item>(
   items: readonly Item[],
   each: (item: Item, worker: Worker) => Promise<void>,
 ): Promise<void> {

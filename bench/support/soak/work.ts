@@ -19,7 +19,7 @@ interface Person extends SignedInUser {
   /** Sends requests to `responder`, which is on another node if there are several. */
   requester: Agent
   responder: Agent
-  /** Requests that wait for an answer of `responder`. */
+  /** Requests that `responder` has not answered yet. */
   requests: Set<Promise<unknown>>
 }
 
@@ -155,7 +155,7 @@ export async function startWork(
     if (!isRefused) throw new Error('a revoked key was not refused')
   }
 
-  /** The former agent answers what was sent to it before it closes. */
+  /** Closes the former agent after it has answered the requests that were sent to it. */
   async function replaceAgent(n: number): Promise<void> {
     const person = personAt(n)
     const { responder: formerAgent, requests } = person

@@ -14,7 +14,7 @@ import { Requests } from './requests.js';
 import { Responder } from './responder.js';
 import { Resumption } from './resumption.js';
 import { RESTART_JITTER_MS, Retries } from './retries.js';
-import { closeFromError, isClosed, isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange, } from './stop-reasons.js';
+import { closeFromError, isClose, isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange, } from './stop-reasons.js';
 import { Watching } from './watching.js';
 /**
  * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
@@ -154,7 +154,7 @@ export class Agent extends Emitter {
             clock: this.#clock,
             onReady: (connection, frame) => this.#ready(connection, frame),
             onFrame: (connection, frame) => this.#frame(connection, frame),
-            onClosed: (connection, closed) => this.#closed(connection, closed),
+            onClosed: (connection, close) => this.#closed(connection, close),
         });
     }
     #ready(connection, frame) {
@@ -231,21 +231,21 @@ export class Agent extends Emitter {
         if (closesInMs !== undefined)
             this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, closesInMs / 2));
     }
-    #closed(connection, closed) {
+    #closed(connection, close) {
         if (this.#stopped)
             return;
         this.#draining.remove(connection);
         this.#handover.caughtUp(connection);
         this.#sends.lost(connection);
         this.#resumption.lost(connection);
-        if (closed.code === 4409 && this.#resumption.mayHaveResumed(connection))
+        if (close.code === 4409 && this.#resumption.mayHaveResumed(connection))
             this.#superseded(connection);
         else if (this.#dialing?.owns(connection))
-            this.#dialing.fail(closed);
+            this.#dialing.fail(close);
         else if (this.#current?.connection === connection)
-            this.#lost(closed);
-        else if (reconnectAfter(closed.code) === 'never')
-            this.#stop(stopErrorFromClose(closed));
+            this.#lost(close);
+        else if (reconnectAfter(close.code) === 'never')
+            this.#stop(stopErrorFromClose(close));
     }
     /**
      * The hub closed the connection because this agent resumed it over another socket. That socket belongs to the attempt
@@ -260,22 +260,22 @@ export class Agent extends Emitter {
         else
             this.#lost({ code: 1006, reason: 'resumed_elsewhere' });
     }
-    #lost(closed) {
+    #lost(close) {
         const { renewal, since } = this.#current;
         renewal.stop();
         this.#retries.afterConnectionOf(this.#clock.now() - since);
         this.#current = undefined;
-        this.#reconnectOrStop(closed);
+        this.#reconnectOrStop(close);
     }
     /** Schedules the next attempt, or stops the agent, and emits `disconnected`. */
     #reconnectOrStop(failure) {
         if (this.#stopIfFinal(failure))
             return;
-        const closed = isClosed(failure) ? failure : undefined;
-        const reconnect = closed ? reconnectAfter(closed.code) : 'backoff';
-        if (closed && reconnect === 'never') {
-            this.#disconnected({ ...closed, willReconnect: false });
-            this.#stop(stopErrorFromClose(closed));
+        const close = isClose(failure) ? failure : undefined;
+        const reconnect = close ? reconnectAfter(close.code) : 'backoff';
+        if (close && reconnect === 'never') {
+            this.#disconnected({ ...close, willReconnect: false });
+            this.#stop(stopErrorFromClose(close));
             return;
         }
         if (reconnect === 'exchange')
@@ -284,7 +284,7 @@ export class Agent extends Emitter {
         // An attempt in progress (the successor of a drained connection) continues.
         this.#dialAfter(wait);
         this.#disconnected({
-            ...(closed ?? closeFromError(failure)),
+            ...(close ?? closeFromError(failure)),
             willReconnect: true,
             retryInMs: Math.round(wait),
         });

@@ -13,7 +13,7 @@ export interface WebSocketLike {
 }
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike;
 /** The close code and reason of a connection; `1006` if there was no close frame. */
-export interface HubClosed {
+export interface HubClose {
     code: number;
     reason: string;
 }
@@ -30,7 +30,7 @@ export interface HubConnectionOptions {
     onReady(connection: HubConnection, frame: ReadyFrame): void;
     onFrame(connection: HubConnection, frame: ServerFrame): void;
     /** Called exactly once, unless `close` was called. */
-    onClosed(connection: HubConnection, closed: HubClosed): void;
+    onClosed(connection: HubConnection, close: HubClose): void;
 }
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export declare class HubConnection {

@@ -96,12 +96,12 @@ export class HubConnection {
             this.#options.onClosed(this, { code: ABNORMAL_CLOSURE, reason: 'no answer to a ping' });
         });
     }
-    #end(closed) {
+    #end(close) {
         if (this.#ended)
             return;
         this.#ended = true;
         this.#cancelSilenceTimer();
-        this.#options.onClosed(this, closed);
+        this.#options.onClosed(this, close);
     }
 }
 /**

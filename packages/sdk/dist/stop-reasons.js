@@ -5,7 +5,7 @@ export function reconnectAfter(code) {
     return code in CLOSE_CODES ? CLOSE_CODES[code].reconnect : 'backoff';
 }
 /** Whether the failure is a close of the connection, not an error. */
-export function isClosed(failure) {
+export function isClose(failure) {
     return (!(failure instanceof Error) &&
         typeof failure === 'object' &&
         failure !== null &&

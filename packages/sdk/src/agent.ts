@@ -17,7 +17,7 @@ import { environment, onAbort, platformWebSocket, randomId, serviceOrigin } from
 import { closedError, type KeywayError } from './errors.ts'
 import { Handover, type MessageFrame } from './handover.ts'
 import {
-  type HubClosed,
+  type HubClose,
   HubConnection,
   type ReadyFrame,
   readyEvent,
@@ -33,7 +33,7 @@ import { Resumption } from './resumption.ts'
 import { RESTART_JITTER_MS, Retries } from './retries.ts'
 import {
   closeFromError,
-  isClosed,
+  isClose,
   isFinalError,
   reconnectAfter,
   stopErrorFromClose,
@@ -195,7 +195,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
       clock: this.#clock,
       onReady: (connection, frame) => this.#ready(connection, frame),
       onFrame: (connection, frame) => this.#frame(connection, frame),
-      onClosed: (connection, closed) => this.#closed(connection, closed),
+      onClosed: (connection, close) => this.#closed(connection, close),
     })
   }
 
@@ -263,16 +263,16 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
       this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, closesInMs / 2))
   }
 
-  #closed(connection: HubConnection, closed: HubClosed): void {
+  #closed(connection: HubConnection, close: HubClose): void {
     if (this.#stopped) return
     this.#draining.remove(connection)
     this.#handover.caughtUp(connection)
     this.#sends.lost(connection)
     this.#resumption.lost(connection)
-    if (closed.code === 4409 && this.#resumption.mayHaveResumed(connection)) this.#superseded(connection)
-    else if (this.#dialing?.owns(connection)) this.#dialing.fail(closed)
-    else if (this.#current?.connection === connection) this.#lost(closed)
-    else if (reconnectAfter(closed.code) === 'never') this.#stop(stopErrorFromClose(closed))
+    if (close.code === 4409 && this.#resumption.mayHaveResumed(connection)) this.#superseded(connection)
+    else if (this.#dialing?.owns(connection)) this.#dialing.fail(close)
+    else if (this.#current?.connection === connection) this.#lost(close)
+    else if (reconnectAfter(close.code) === 'never') this.#stop(stopErrorFromClose(close))
   }
 
   /**
@@ -286,22 +286,22 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     else this.#lost({ code: 1006, reason: 'resumed_elsewhere' })
   }
 
-  #lost(closed: HubClosed): void {
+  #lost(close: HubClose): void {
     const { renewal, since } = this.#current!
     renewal.stop()
     this.#retries.afterConnectionOf(this.#clock.now() - since)
     this.#current = undefined
-    this.#reconnectOrStop(closed)
+    this.#reconnectOrStop(close)
   }
 
   /** Schedules the next attempt, or stops the agent, and emits `disconnected`. */
   #reconnectOrStop(failure: unknown): void {
     if (this.#stopIfFinal(failure)) return
-    const closed = isClosed(failure) ? failure : undefined
-    const reconnect = closed ? reconnectAfter(closed.code) : 'backoff'
-    if (closed && reconnect === 'never') {
-      this.#disconnected({ ...closed, willReconnect: false })
-      this.#stop(stopErrorFromClose(closed))
+    const close = isClose(failure) ? failure : undefined
+    const reconnect = close ? reconnectAfter(close.code) : 'backoff'
+    if (close && reconnect === 'never') {
+      this.#disconnected({ ...close, willReconnect: false })
+      this.#stop(stopErrorFromClose(close))
       return
     }
     if (reconnect === 'exchange') this.#tokens.forget()
@@ -309,7 +309,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     // An attempt in progress (the successor of a drained connection) continues.
     this.#dialAfter(wait)
     this.#disconnected({
-      ...(closed ?? closeFromError(failure)),
+      ...(close ?? closeFromError(failure)),
       willReconnect: true,
       retryInMs: Math.round(wait),
     })

@@ -16,7 +16,7 @@ export interface WebSocketLike {
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
 /** The close code and reason of a connection; `1006` if there was no close frame. */
-export interface HubClosed {
+export interface HubClose {
   code: number
   reason: string
 }
@@ -33,7 +33,7 @@ export interface HubConnectionOptions {
   onReady(connection: HubConnection, frame: ReadyFrame): void
   onFrame(connection: HubConnection, frame: ServerFrame): void
   /** Called exactly once, unless `close` was called. */
-  onClosed(connection: HubConnection, closed: HubClosed): void
+  onClosed(connection: HubConnection, close: HubClose): void
 }
 
 /** After this much silence the agent sends a ping. */
@@ -136,11 +136,11 @@ export class HubConnection {
     })
   }
 
-  #end(closed: HubClosed): void {
+  #end(close: HubClose): void {
     if (this.#ended) return
     this.#ended = true
     this.#cancelSilenceTimer()
-    this.#options.onClosed(this, closed)
+    this.#options.onClosed(this, close)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { AgentDisconnected } from './agent-options.ts'
 import { KeywayError } from './errors.ts'
-import type { HubClosed } from './hub-connection.ts'
+import type { HubClose } from './hub-connection.ts'
 import { CLOSE_CODES, type CloseCode, type ErrorCode } from './protocol.ts'
 
 /** How a client should reconnect after a close code. */
@@ -12,7 +12,7 @@ export function reconnectAfter(code: number): Reconnect {
 }
 
 /** Whether the failure is a close of the connection, not an error. */
-export function isClosed(failure: unknown): failure is HubClosed {
+export function isClose(failure: unknown): failure is HubClose {
   return (
     !(failure instanceof Error) &&
     typeof failure === 'object' &&
@@ -23,7 +23,7 @@ export function isClosed(failure: unknown): failure is HubClosed {
 }
 
 /** Converts an error to the form of a close. */
-export function closeFromError(failure: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'> {
+export function closeFromError(failure: unknown): HubClose & Pick<AgentDisconnected, 'cause' | 'error'> {
   if (!(failure instanceof KeywayError)) return { code: 1006, reason: String(failure) }
   const cause = failure.networkCause === undefined ? {} : { cause: failure.networkCause }
   return { code: 1006, reason: failure.code, error: failure, ...cause }
@@ -71,7 +71,7 @@ export function stopErrorFromExchange(error: KeywayError): KeywayError {
 }
 
 /** The error of an agent whose connection was closed permanently. */
-export function stopErrorFromClose({ code, reason }: HubClosed): KeywayError {
+export function stopErrorFromClose({ code, reason }: HubClose): KeywayError {
   const name = ADVICE[reason] ? reason : FALLBACK_REASONS[code]
   const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`
   return new KeywayError(errorCodeOf(code, reason), advice)

@@ -204,18 +204,18 @@ describe('against the real service', { concurrency: 3 }, () => {
     // Packets are dropped for two minutes, until the second handshake of an attempt is lost, so that a full back-off
     // follows.
     for (let attempt = 0; attempt < 8; attempt++) {
-      if (attempt > 0) step() // the previous attempt times out
-      await Promise.all([proxy.opened(), step()])
-      await Promise.all([proxy.opened(), step()])
+      if (attempt > 0) advanceToNextTimer() // the previous attempt times out
+      await Promise.all([proxy.opened(), advanceToNextTimer()])
+      await Promise.all([proxy.opened(), advanceToNextTimer()])
     }
     assert.equal(agent.connected, false)
     proxy.restore()
-    const waitMs = step() + step()
+    const waitMs = advanceToNextTimer() + advanceToNextTimer()
     await events.ready.next()
     assert.ok(waitMs > 20_000 && waitMs <= 40_000, `reconnected after ${waitMs / 1000} s`)
 
     /** Advances the agent's clock to its next timer. */
-    function step(): number {
+    function advanceToNextTimer(): number {
       const delayMs = clock.next()!
       clock.advance(delayMs)
       return delayMs

@@ -124,7 +124,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     httpServer.close()
     httpServer.closeAllConnections()
   })
-  // PostgreSQL has other ways to use more cores: it answers queries on one, and serves several processes.
+  // With PostgreSQL more cores are used anyway: by the database, and by several processes of the service.
   if (config.database.engine === 'sqlite' && availableParallelism() > 1) services.signer.allowThread()
   await services.storage.store.outbox.releaseAbandoned(services.clock.now() - NODE_TIMEOUT_MS)
   dispatcher.start()

@@ -40,17 +40,17 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
   return {
     add: process => void runningProcesses.set(process, { lastReport: null, onReport: [] }),
     reported(process, metrics) {
-      const reports = runningProcesses.get(process)
-      if (!reports) return
-      reports.lastReport = metrics
-      for (const listener of reports.onReport.splice(0)) listener()
+      const state = runningProcesses.get(process)
+      if (!state) return
+      state.lastReport = metrics
+      for (const listener of state.onReport.splice(0)) listener()
     },
     remove(process) {
-      const reports = runningProcesses.get(process)
-      if (!reports) return
+      const state = runningProcesses.get(process)
+      if (!state) return
       runningProcesses.delete(process)
       endedCount++
-      const { lastReport, onReport } = reports
+      const { lastReport, onReport } = state
       for (const listener of onReport) listener()
       if (lastReport) endedTotals = endedTotals.then(totals => addFinalCounts(totals, lastReport))
     },
