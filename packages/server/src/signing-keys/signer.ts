@@ -15,6 +15,9 @@ const MAX_BATCH = 64
  */
 const BUSY_TURNS_BEFORE_START = 250
 
+/** Its garbage is of one message each, so that more space would only take memory. */
+const THREAD_LIMITS = { maxYoungGenerationSizeMb: 4 }
+
 /** Makes Ed25519 signatures: on the event loop, and under load in a second thread, where there is a core for it. */
 export interface Signer {
   /** The signature of a JWS (RFC 7515); a promise if the thread makes it. Never rejects. */
@@ -107,7 +110,9 @@ export function createSigner(log: Log): Signer {
   }
 
   function startThread(): void {
-    const newWorker = new Worker(new URL('./signing-worker.ts', import.meta.url))
+    const newWorker = new Worker(new URL('./signing-worker.ts', import.meta.url), {
+      resourceLimits: THREAD_LIMITS,
+    })
     worker = newWorker
     newWorker.unref()
     newWorker.once('message', () => {
