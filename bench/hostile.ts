@@ -108,7 +108,7 @@ report(
   results.filter(({ engine }) => engine !== 'bare').flatMap(targetsOf),
 )
 
-/** These floods are not run on the bare server: without a limit of frames they bring it to a standstill. */
+/** Whether the attack floods agents. The bare server has no limit of frames, so such an attack would block it. */
 function floodsAgents(flow: string): boolean {
   return ATTACKS[flow]!.needs === 'agents'
 }

@@ -73,7 +73,7 @@ export async function coverageOf(
     return indexByName.get(name)!
   }
   if (indexByName.size === 0) for (const id of names.keys()) indexOf(id)
-  const complete = cache.complete || indexByName.size
+  const measuredNameCount = cache.complete || indexByName.size
   const unmeasuredTests = tests.filter(test => {
     const measuredFile = measuredFiles.get(test)
     return (
@@ -94,7 +94,11 @@ export async function coverageOf(
     mkdirSync(dirname(CACHE_FILE), { recursive: true })
     writeFileSync(
       CACHE_FILE,
-      JSON.stringify({ names: [...indexByName.keys()], complete, measured: [...measuredFiles.values()] }),
+      JSON.stringify({
+        names: [...indexByName.keys()],
+        complete: measuredNameCount,
+        measured: [...measuredFiles.values()],
+      }),
     )
   })
   const allNames = [...indexByName.keys()]
@@ -108,7 +112,7 @@ export async function coverageOf(
       })),
     ),
     loadHits: new Set(coveringFiles.flatMap(({ loadHits }) => loadHits.map(index => allNames[index]!))),
-    isKnown: name => (indexByName.get(name) ?? complete) < complete,
+    isKnown: name => (indexByName.get(name) ?? measuredNameCount) < measuredNameCount,
   }
 }
 

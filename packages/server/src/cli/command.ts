@@ -103,9 +103,9 @@ function parse(command: Command, rest: string[]) {
       ] as const,
   )
   const usage = `See: keyway ${command.name} --help`
-  let parsed: { positionals: string[]; values: Record<string, Options[string] | string[]> }
+  let parsedArgs: { positionals: string[]; values: Record<string, Options[string] | string[]> }
   try {
-    parsed = parseArgs({
+    parsedArgs = parseArgs({
       args: rest,
       allowPositionals: true,
       allowNegative: true,
@@ -114,7 +114,7 @@ function parse(command: Command, rest: string[]) {
   } catch (error) {
     throw new UsageError(`${(error as Error).message.split('\n')[0]!.split('. To specify')[0]}. ${usage}`)
   }
-  const { positionals, values } = parsed
+  const { positionals, values } = parsedArgs
   if (positionals.length !== command.args.length)
     throw new UsageError(
       `"keyway ${command.name}" takes ${command.args.join(' ') || 'no arguments'}, but got ${positionals.length}. ${usage}`,

@@ -100,7 +100,10 @@ function warn(warnings: string[]): void {
   for (const warning of warnings) console.warn(`Warning: ${warning}`)
 }
 
-/** Only the owner can read the files in the data directory, but others who can write to it could replace them. */
+/**
+ * Warns if other users have permissions on the data directory. They cannot read its files, but whoever may write to it
+ * could replace them.
+ */
 function dataDirWarnings({ database, dataDir }: Config): string[] {
   if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []
   return [`other users of this machine can enter the data directory ${dataDir}: run chmod 700 ${dataDir}`]
