@@ -37,13 +37,18 @@ export function createDetector(
   const unreliableTests = new Set<CoveringTest>()
   const { tests } = coverage
 
-  /** The tests to run for a mutant; if its coverage is not known exactly, all tests that execute the file. */
+  /** The tests to run for a mutant; if its coverage is not known exactly, all that execute its file. */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
-    const ofFile = () => tests.filter(({ breadth }) => breadth.has(mutant.file))
-    if (!coverage.isKnown(mutant.name)) return ofFile()
+    if (!coverage.isKnown(mutant.name)) return testsOf(mutant.file)
     const coveringTests = tests.filter(test => test.hits.has(mutant.name))
     const isExact = !mutant.isStatic && !coverage.loadHits.has(mutant.name)
-    return coveringTests.length > 0 || isExact ? coveringTests : ofFile()
+    return coveringTests.length > 0 || isExact ? coveringTests : testsOf(mutant.file)
+  }
+
+  /** The tests that execute a source file; if none does after it is loaded, those that are about it. */
+  function testsOf(source: string): CoveringTest[] {
+    const executing = tests.filter(({ breadth }) => breadth.has(source))
+    return executing.length > 0 ? executing : tests.filter(({ file }) => closeness(file, source) > 1)
   }
 
   /** The tests to run within the time limit, those first that are most likely to detect a mutant of the file. */
@@ -62,7 +67,7 @@ export function createDetector(
       if (name === by) return Number.POSITIVE_INFINITY
       // Tests that execute much of the file are likely to be about it.
       return (
-        (weight(name) * closeness(test.file, file) * Math.sqrt(test.breadth.get(file) ?? 0)) /
+        (weight(name) * closeness(test.file, file) * Math.sqrt(test.breadth.get(file) ?? 1)) /
         (test.milliseconds + 20)
       )
     }
