@@ -107,6 +107,13 @@ forEachEngine(engine => {
       await refusedWith(services.sessions.appTokens(sessionOfRemovedApp.user, sessionOfRemovedApp.session)),
       'invalid_refresh_token',
     )
+    await services.apps.register({ id: 'files', name: 'Files', audience: AUDIENCE })
+    const sessionForFiles = await openApp(services, { scopes: [], audience: AUDIENCE })
+    await services.apps.remove('files')
+    assert.equal(
+      await refusedWith(services.sessions.appTokens(sessionForFiles.user, sessionForFiles.session)),
+      'invalid_refresh_token',
+    )
     const sessionOfSuspendedPerson = await openApp(services, API_GRANT)
     await services.users.suspend(sessionOfSuspendedPerson.user.id)
     assert.equal(await refusalOf(sessionOfSuspendedPerson.tokens.accessToken), 'invalid_token')

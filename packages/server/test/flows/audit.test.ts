@@ -114,6 +114,14 @@ forEachEngine(engine => {
       'user.activated',
       'user.deleted',
     ])
+    const endedSessions = recordedEvents.filter(({ type }) => type === 'user.sessions_ended')
+    assert.deepEqual(
+      endedSessions.map(({ before, after }) => [before, after]),
+      [
+        [{ sessions: 1 }, { sessions: 0 }],
+        [null, { session_id: session!.id }],
+      ],
+    )
     const text = JSON.stringify(recordedEvents)
     for (const hidden of ['ada@', 'Lovelace', 'laptop', 'Sorry', createdKey.key])
       assert.ok(!text.includes(hidden), hidden)

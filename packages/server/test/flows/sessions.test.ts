@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { accessTokenOf, signAccessToken } from '../../src/sessions/access-token.ts'
 import { pageCookie, refreshToken } from '../../src/sessions/refresh-token.ts'
+import { audited } from '../contract/fixtures.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, refusedWith, type Services } from '../support/services.ts'
 
@@ -228,6 +229,32 @@ forEachEngine(engine => {
       'invalid_token',
     )
     assert.equal(await refusedWith(services.sessions.authenticate(otherUser.tokens.accessToken)), 'none')
+  })
+
+  test('a suspended person is refused even where the session was not ended', async t => {
+    const services = await openServices(engine, t)
+    const { user, tokens } = await services.signIn('ada@example.com')
+    const { cookie } = await signInOnPage(services, 'ada@example.com')
+    const now = services.clock.now()
+    await services.storage.transaction(tx => audited(tx).users.suspend(user.id, now))
+    assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
+    assert.equal(await services.sessions.authenticateCookie(cookie), null)
+    assert.equal(
+      await refusedWith(services.sessions.refresh(tokens.refreshToken, null, caller())),
+      'invalid_refresh_token',
+    )
+    await services.storage.transaction(tx => audited(tx).users.activate(user.id, now))
+    assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'none')
+  })
+
+  test('sessions are found by id only for their owner', async t => {
+    const services = await openServices(engine, t)
+    const [own, other] = [await services.signIn('a@example.com'), await services.signIn('b@example.com')]
+    const found = await services.sessions.findMany(own.user.id, [own.session.id, other.session.id])
+    assert.deepEqual(
+      [...found].map(([id, session]) => [id, session.userId]),
+      [[own.session.id, own.user.id]],
+    )
   })
 
   test('all other sessions are ended at once', async t => {

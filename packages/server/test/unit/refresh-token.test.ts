@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { newId } from '../../src/ids.ts'
@@ -29,6 +29,20 @@ test('a refresh token is svr_ and base64url, and another secret does not verify 
   const token = refreshToken(id, 0, secret)
   assert.match(token, /^svr_[A-Za-z0-9_-]{72}$/)
   assert.equal(parseRefreshToken(token)?.provenBy(randomBytes(32)), false)
+})
+
+test('credentials keep their format across versions: the MAC covers kind, session and counter', () => {
+  const idBytes = Buffer.from(id.replaceAll('-', ''), 'hex')
+  const credential = (kind: string, head: Buffer) => {
+    const mac = createHmac('sha256', secret).update(`${kind}\0`).update(head).digest()
+    return Buffer.concat([head, mac]).toString('base64url')
+  }
+  const counterBytes = Buffer.from('000000000102', 'hex')
+  assert.equal(
+    refreshToken(id, 258, secret),
+    `svr_${credential('refresh', Buffer.concat([idBytes, counterBytes]))}`,
+  )
+  assert.equal(pageCookie(id, secret), `svp_${credential('page', idBytes)}`)
 })
 
 test('a counter gives one token, and the next counter another', () => {
