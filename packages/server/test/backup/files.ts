@@ -36,7 +36,7 @@ export function linesOf(path: string): string[] {
   return readFileSync(path, 'utf8').split(/(?<=\n)/)
 }
 
-/** Changes the lines of a backup like an attacker with write access; recomputes a plain checksum, if there is one. */
+/** Changes a backup's lines as an attacker could: recomputes the checksum of the old format, which needs no secret. */
 export function changeBackup(file: string, target: string, change: (lines: string[]) => string[]): void {
   const changedLines = change(gunzipSync(readFileSync(file)).toString().trimEnd().split('\n'))
   const lastLine = changedLines.pop()!

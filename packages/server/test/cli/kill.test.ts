@@ -10,7 +10,7 @@ import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 const STAGES = ['nothing', 'session', 'key', 'revocation'] as const
 type Stage = (typeof STAGES)[number]
 const ROUNDS_OF_EACH = 2
-/** About the duration of a step. The kill comes after a random part of it, so within one of the next two steps. */
+/** Roughly the duration of a step. The kill follows the stage by a random part of it, during a later step. */
 const STEP_MS = 20
 
 /** The acknowledged changes of one journey. */

@@ -89,7 +89,7 @@ export async function crashWhileCounting(
     const lossStart = performance.now() - load.lostMs
     await nodes[index]!.served.end('SIGKILL')
     nodes[index] = await start(index)
-    answers.lostSince(index, lossStart)
+    answers.markLostSince(index, lossStart)
   }
 
   function operationOf(number: number, { id, key }: Key): Operation {
@@ -142,7 +142,7 @@ export async function crashWhileCounting(
         const rows = await storage.store.usage.read({ userId: user.id, keyId: id }, unit, 0, DISTANT_FUTURE)
         for (const name of ['exchanges', 'apiCalls', 'introspections', 'insufficient_scope']) {
           const storedCount = rows.reduce((sum, row) => sum + countOf(row, name), 0)
-          const { answered, unknown, atRisk } = answers.of(id, name)
+          const { answered, unknown, atRisk } = answers.tallyOf(id, name)
           assert.ok(
             storedCount <= answered + unknown,
             `${name} of a key: ${storedCount} stored, ${answered} answered`,
@@ -233,13 +233,13 @@ class Answers {
       this.#recent[node] = recentAnswers.slice(recentAnswers.length >> 1)
   }
 
-  /** Called when a killed node is running again: counts of its answers since `since` may be lost. */
-  lostSince(node: number, since: number): void {
+  /** Called when a killed node is running again: the counts of its answers from `since` on may be lost. */
+  markLostSince(node: number, since: number): void {
     for (const { name, at } of this.#recent[node]!) if (at >= since) this.#tally(name).atRisk++
     this.#recent[node] = []
   }
 
-  of(keyId: string, count: string): Tally {
+  tallyOf(keyId: string, count: string): Tally {
     return this.#tally(`${keyId} ${count}`)
   }
 

@@ -84,7 +84,7 @@ export function createMachine(options: MachineOptions): Machine {
     return file
   }
 
-  /** Replaces the addresses of db1 in its file, except in lines that list all machines. */
+  /** Replaces db1's address in the text of its configuration, except in lines that list all machines. */
   function withOwnAddress(text: string): string {
     return text
       .split('\n')

@@ -39,8 +39,8 @@ export async function rollingUpgrade(
 }
 
 async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: number): Promise<void> {
-  // There are two users because messages to `all` reach every connection of a user, and must not reach the revocation
-  // probe's.
+  // There are two users because messages to `all` reach every connection of a user, and must not reach those of the
+  // revocation probe.
   const person = await signInAt(world, 'messages@example.com')
   const revocationProbe = watchRevocations(world, await signInAt(world, 'revocations@example.com'))
   const servePhase = async (phase: string, isMixed: boolean) => {

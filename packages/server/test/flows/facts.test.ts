@@ -118,24 +118,24 @@ forEachEngine(engine => {
     const { id } = user
     const unknownId = newId(NOW)
     const changedFact = `changed: user ${id} of ${id}`
-    const event = (type: string, at: number) => `event: ${type} of ${id} at ${at} by null null about null`
+    const eventLine = (type: string, at: number) => `event: ${type} of ${id} at ${at} by null null about null`
     assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(id, 'admin', NOW)), [changedFact])
     assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(unknownId, 'admin', NOW)), [])
     assert.deepEqual(await factsOf(tx => audited(tx).users.activate(id, NOW + 1)), [])
     assert.deepEqual(await factsOf(tx => audited(tx).users.suspend(id, NOW + 2)), [
       `ending: user ${id} of ${id} at 2`,
       changedFact,
-      event('account_suspended', 2),
+      eventLine('account_suspended', 2),
     ])
     assert.deepEqual(await factsOf(tx => audited(tx).users.suspend(id, NOW + 3)), [])
     assert.deepEqual(await factsOf(tx => audited(tx).users.activate(id, NOW + 4)), [
       changedFact,
-      event('account_activated', 4),
+      eventLine('account_activated', 4),
     ])
     assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 5)), [
       `ending: user ${id} of ${id} at 5`,
       changedFact,
-      event('account_deleted', 5),
+      eventLine('account_deleted', 5),
     ])
     assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 6)), [])
   })
@@ -144,19 +144,20 @@ forEachEngine(engine => {
     const { user, factsOf } = await openFacts(engine, t)
     const { id } = user
     const changedFact = `changed: user ${id} of ${id}`
-    const event = (type: string) => `event: ${type} of ${id} at 1 by 198.51.100.7 their browser about null`
+    const eventLine = (type: string) =>
+      `event: ${type} of ${id} at 1 by 198.51.100.7 their browser about null`
     const schedule = () => factsOf(tx => tx.users.scheduleDeletion(id, NOW + 2, BY_CALLER))
-    assert.deepEqual(await schedule(), [changedFact, event('account_deletion_requested')])
+    assert.deepEqual(await schedule(), [changedFact, eventLine('account_deletion_requested')])
     assert.deepEqual(await schedule(), [])
     const postpone = () => factsOf(tx => tx.users.postponeDeletion(id, NOW + DAY, NOW + 2))
     assert.deepEqual(await postpone(), [changedFact])
     assert.deepEqual(await postpone(), [])
     const cancel = () => factsOf(tx => tx.users.cancelDeletion(id, BY_CALLER))
-    assert.deepEqual(await cancel(), [changedFact, event('account_deletion_cancelled')])
+    assert.deepEqual(await cancel(), [changedFact, eventLine('account_deletion_cancelled')])
     assert.deepEqual(await cancel(), [])
     const change = () =>
       factsOf(tx => tx.users.changeEmail(id, user.email!, address('new@example.com'), BY_CALLER))
-    assert.deepEqual(await change(), [changedFact, event('email_changed')])
+    assert.deepEqual(await change(), [changedFact, eventLine('email_changed')])
     assert.deepEqual(await change(), [])
   })
 
@@ -207,19 +208,19 @@ forEachEngine(engine => {
         ]),
       )
     const keyId = newId(NOW)
-    const event = (type: string, about: string | null) =>
+    const eventLine = (type: string, about: string | null) =>
       `event: ${type} of ${user.id} at 1 by null null about ${about}`
     const userRecord = { type: 'user', id: user.id, user_id: user.id } as const
     const keyRecord = { type: 'api_key', id: keyId, user_id: user.id } as const
     assert.deepEqual(await append('user.role_changed', userRecord), [
       `audit: user.role_changed of ${user.id}`,
-      event('role_changed', null),
+      eventLine('role_changed', null),
     ])
     assert.deepEqual(await append('api_key.limits_changed', keyRecord), [
       `audit: api_key.limits_changed of ${keyId}`,
-      event('api_key_limits_changed', keyId),
+      eventLine('api_key_limits_changed', keyId),
     ])
-    // The operation that suspends records the event itself; nobody is concerned by a key without an owner.
+    // The operation that suspends records the event itself. An event needs a user, and this key has no owner.
     assert.deepEqual(await append('user.suspended', userRecord), [`audit: user.suspended of ${user.id}`])
     assert.deepEqual(await append('api_key.limits_changed', { ...keyRecord, user_id: null }), [
       `audit: api_key.limits_changed of ${keyId}`,

@@ -17,7 +17,7 @@ import { forEachEngine, postgresMissing } from '../support/engines.ts'
 import { createPrintedLinks, signIn, startNode } from '../support/nodes.ts'
 import { caller, openServices, refusedWith } from '../support/services.ts'
 
-/** A gate where one caller waits until the test opens it; `reached` resolves when it has arrived. */
+/** A gate where one caller waits until the test opens it; `reached` resolves when the caller has arrived. */
 function createGate(t: TestContext) {
   const callerArrived = Promise.withResolvers<void>()
   const gateOpened = Promise.withResolvers<void>()
@@ -100,7 +100,7 @@ forEachEngine(engine => {
 })
 
 test('a charge that commits during a backup is restored from the journal', {
-  // SQLite has one writer, and a backup waits for the transaction that is open.
+  // On SQLite a backup waits for the open transaction, so no charge can commit during it.
   skip: postgresMissing(),
 }, async t => {
   const gate = createGate(t)

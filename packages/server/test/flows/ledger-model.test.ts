@@ -39,7 +39,7 @@ const charge = (app: string, key: number, amount: number): Command => ({
         : model.balance < amount
           ? 'insufficient_balance'
           : 'none'
-    // Twice concurrently, as with a lost response and its retry.
+    // The same charge is sent twice at once, as by a client that retries before it gets the response.
     const calls = [
       charges.charge({ id: app }, wantedCharge, name),
       charges.charge({ id: app }, wantedCharge, name),

@@ -17,7 +17,7 @@ async function rowsOf({ opened }: Services, sql: string): Promise<Record<string,
   return (await opened.storage.engine.connection.execute(sql, [])).rows as Record<string, unknown>[]
 }
 
-/** Copies of a session, each a millisecond older than the one before. */
+/** Inserts `count` copies of a session, each created a millisecond before the previous one. */
 async function copySession(services: Services, engine: EngineName, id: string, count: number): Promise<void> {
   const columns =
     'user_id, app_id, kind, last_used_at, expires_at, counter, sealed_secret, retry_keys, ended_at, ended_by, network, client, scopes, audience, auth_time, sign_in_id'

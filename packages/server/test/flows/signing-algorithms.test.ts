@@ -168,7 +168,7 @@ forEachEngine(engine => {
             alg,
           )
       }
-      // The right header of one key with the signature of another.
+      // A token that names one key in its header, but is signed with another.
       for (const other of nodeA.keys.jwks().keys.filter(({ kid }) => kid !== key.kid)) {
         const header = encode({ alg: other.alg, typ: 'at+jwt', kid: other.kid })
         assert.equal(await otherNode.jwt.verify(`${header}.${payload}.${signature}`, EXPECTED_CLAIMS), null)

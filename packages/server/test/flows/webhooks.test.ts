@@ -517,7 +517,7 @@ forEachEngine(engine => {
       'user.updated',
       'user.updated',
     ])
-    // The numbering of a connection that has ended is pruned with its events, and begins again.
+    // The event numbers of an ended connection are pruned with its events, so its next event is the first again.
     for (const agent of [agents[0]!, agents[3]!]) await announce(agent, [3], 'agent.connected')
     await delivery.drain()
     assert.deepEqual(

@@ -165,8 +165,8 @@ test('a network whose requests take long gets no more time than others, also if 
     for (let n = 0; n < 2 * FLOOD; n++) addQuick()
     for (let n = 0; n < count; n++) addSlow()
     while (quick < FLOOD) await nextTurn()
-    // Served by turns, as many slow requests as quick ones would have run. Served by time, a tenth of them run, and a
-    // few more before the first one is charged for its time.
+    // If flows took turns by requests, as many slow requests as quick ones would have run. As they take turns by time,
+    // a tenth as many run, and a few more before the first one is charged for its time.
     assert.ok(slow <= FLOOD / 5, `${slow} slow ones beside ${quick} quick ones`)
     // Remaining requests would disturb the next tests.
     while (quick < 2 * FLOOD || slow < added) await nextTurn()

@@ -103,7 +103,8 @@ describe('an agent on a draining node', () => {
     await sender.flush()
     for (let pings = 0; pings < 20; pings++) receiver.send({ type: 'ping' })
     receiver.socket.ping()
-    await once(receiver.socket, 'pong') // of RFC 6455: the frames before it have been read
+    // The hub answers this ping of RFC 6455 once it has read the frames before it.
+    await once(receiver.socket, 'pong')
     const receivedBefore = receiver.received.length
     events.release()
     await receiver.until(() => (receiver.received.length > 20 ? true : undefined))

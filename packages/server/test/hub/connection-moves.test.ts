@@ -48,8 +48,8 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
 }
 
 /**
- * A node that waits for the requested connection to arrive. Records whether the requester still waits, before and
- * after.
+ * A node that releases nothing until `arrive` is called. Records, before and after its wait, whether the requester
+ * still waits for the connection.
  */
 function waitingNode() {
   const arrival = Promise.withResolvers<void>()

@@ -279,7 +279,8 @@ describe('a connection that broke', () => {
     await send('before the ping')
     await receiver.next('message')
     await later(25_000)
-    await receiver.flush() // The hub received the pong of this connection before.
+    // Once the flush is answered, the hub has also received the receiver's pong, which proves that the message arrived.
+    await receiver.flush()
     await cut(receiver, isListed)
     const refusedClient = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(refusedClient.ready.resumed, false)

@@ -86,8 +86,8 @@ describe('usage of the hub', () => {
     await client.next('token_accepted')
     await later(5000)
     await services.meter.flush()
-    const msOf = async (id: string) => (await services.usage.ofKey(userId, id)).at(-1)!.connectedMs
-    assert.deepEqual([await msOf(key.id), await msOf(nextKey.id)], [1000, 5000])
+    const connectedMsOf = async (id: string) => (await services.usage.ofKey(userId, id)).at(-1)!.connectedMs
+    assert.deepEqual([await connectedMsOf(key.id), await connectedMsOf(nextKey.id)], [1000, 5000])
   })
 
   test('a connect that is refused for its key counts as a refusal, and as no connection', async t => {

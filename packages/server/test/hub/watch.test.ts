@@ -58,7 +58,8 @@ describe('watch', () => {
     assert.equal(await reasonAfter(a, () => a.socket.close(1000)), 'closed')
     assert.equal(await reasonAfter(b, () => b.socket.terminate()), 'away')
     assert.equal(await reasonAfter(c, () => hub.disconnect(userId, c.id)), 'going_away')
-    await watcher.next('joined') // of d, which is revoked with the first
+    // The frame for d, whose key is also that of the first agent.
+    await watcher.next('joined')
     await services.apiKeys.revoke(userId, namedKey.id, caller())
     const leftFrames = [await watcher.next('left'), await watcher.next('left')]
     assert.deepEqual(leftFrames.map(each => each.connection_id).sort(), [d.id, namedAgent.id].sort())
@@ -306,7 +307,8 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
   }
 
   test('connections on a node that sends no notices are read from the database', async t => {
-    const firstHub = await open('postgres', t, { relayTimeoutMs: 100 }) // of the node that never answers
+    // The timeout for the second node, which never answers.
+    const firstHub = await open('postgres', t, { relayTimeoutMs: 100 })
     const { services, key } = firstHub
     const storage = await createStorage(services.opened.config, services.log)
     t.after(() => storage.close())

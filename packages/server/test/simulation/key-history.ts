@@ -15,7 +15,7 @@ export class KeyHistory {
   readonly #limit: number | null
   readonly #exchanges: { from: number; to: number }[] = []
   hasAgent = false
-  /** Whether somebody has requested what may end the key. */
+  /** Whether somebody has made a call that may have ended the key. */
   mayHaveEnded = false
   /** From this time on no exchange succeeds. */
   #endsAt = Number.POSITIVE_INFINITY

@@ -18,9 +18,9 @@ export class SessionHistory {
   #retryKey: string | null = null
   /** The refresh of a careful client that is in progress. */
   #refreshing: Promise<void> | null = null
-  /** Whether somebody has done what may end the session. */
+  /** Whether somebody has made a call that may have ended the session. */
   mayHaveEnded = false
-  /** When the client learned that it has ended. */
+  /** When the client learned that the session has ended. */
   #endedAt: number | null = null
   #usedAt: number
   readonly #openedAt: number

@@ -85,7 +85,7 @@ function withPreloads(options: string): string {
   return [options, ...preloads.filter(preload => !options.includes(preload))].join(' ').trim()
 }
 
-/** Whether no secret leaked. The recording, which has only secrets of this run, is removed unless one did. */
+/** Reports leaked secrets; returns whether there are none. If so, the recording is no longer needed, and is removed. */
 function reportSecrets(recording: string): boolean {
   const { secrets, processes, bytes, leaks } = scanRecording(recording)
   const findingText = leaks.length === 0 ? 'none found' : `${count(leaks.length)} FOUND`

@@ -245,7 +245,7 @@ function tokenIn(text: string): string {
   return /[?&]token=([\w-]{43})/.exec(text)![1]!
 }
 
-/** Encoded words (RFC 2047) as text. */
+/** Decodes the encoded words (RFC 2047) of a header. */
 function decodeHeader(header: string): string {
   return header
     .replace(/\?=\s+=\?/g, '?==?')

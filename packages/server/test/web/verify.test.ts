@@ -90,7 +90,8 @@ test('a link for another user than the signed-in one asks first, and its button 
   if (!browser) return
   const web = await startWeb(t)
   const { page } = await newPerson(browser)
-  const { link } = await askForLink(page, web, ADA) // requested in this browser, but not automatic
+  // A link that was requested in this browser usually signs in by itself.
+  const { link } = await askForLink(page, web, ADA)
   await signIn(page, web, 'bob@example.com')
 
   await page.goto(link!)

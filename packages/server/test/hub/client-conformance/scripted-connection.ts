@@ -94,8 +94,8 @@ export class ScriptedConnection {
   /**
    * Waits for the next `send`, which must echo `data`, and acknowledges it unless `acknowledges` is false.
    *
-   * @param repeated a frame that the client sent on another connection, and may send again before if it has not read
-   * the acknowledgement
+   * @param repeated a frame that the client sent on another connection. A client that has not read its acknowledgement
+   * may send it again before the echo.
    */
   async echoes(
     data: Json,

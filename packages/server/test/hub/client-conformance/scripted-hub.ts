@@ -16,7 +16,7 @@ export interface ExchangeAnswer {
   delayMs?: number
 }
 
-/** The longest back-off: 20 s, and the time of a connect. */
+/** The longest back-off (20 s) plus the time to connect. */
 const LONGEST_BACKOFF_MS = 22_000
 
 /** A service with only the exchange and the hub, over real sockets, with the answers that a check chooses. */

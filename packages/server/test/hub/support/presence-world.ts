@@ -58,7 +58,7 @@ export class PresenceWorld {
   readonly watchers: Watcher[] = []
   /** Probability that a notice is lost. */
   loss = 0
-  /** Pairs of nodes, `from to`, between which nothing arrives. */
+  /** Pairs of a sender and a receiver, as `FROM TO` with the nodes' ids, between which every notice is lost. */
   readonly cut = new Set<string>()
   readonly #random: Random
   readonly #timers: MockTimers

@@ -125,7 +125,7 @@ export class ResumeWorld {
   }
 
   /**
-   * Breaks an agent's line. A side notices after the given milliseconds, or if they are null only by its own timeouts.
+   * Breaks an agent's line. Each side notices after its milliseconds, or with null only by its own timeouts.
    */
   cut(member: Member, agentNotices: number | null, serverNotices: number | null): void {
     if (member.line?.isEstablished) member.line.cut(agentNotices, serverNotices)
