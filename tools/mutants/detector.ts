@@ -45,10 +45,9 @@ export function createDetector(
     return coveringTests.length > 0 || isExact ? coveringTests : testsOf(mutant.file)
   }
 
-  /** The tests that execute a source file; if none does after it is loaded, those that are about it. */
+  /** The tests that execute a source file, and those that are about it, which may only read its constants. */
   function testsOf(source: string): CoveringTest[] {
-    const executing = tests.filter(({ breadth }) => breadth.has(source))
-    return executing.length > 0 ? executing : tests.filter(({ file }) => closeness(file, source) > 1)
+    return tests.filter(({ file, breadth }) => breadth.has(source) || closeness(file, source) > 1)
   }
 
   /** The tests to run within the time limit, those first that are most likely to detect a mutant of the file. */

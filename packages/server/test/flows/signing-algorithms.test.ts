@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { BY_COMMAND_LINE, createAudit } from '../../src/audit/audit.ts'
 import { createLog } from '../../src/log.ts'
+import { newKeyPair, openKeyPair } from '../../src/signing-keys/algorithms.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
 import { createSigner } from '../../src/signing-keys/signer.ts'
 import { SIGNING_ALGS, type SigningAlg } from '../../src/signing-keys/signing-key.ts'
@@ -43,6 +44,14 @@ async function twoNodes(...[engine, t]: Parameters<typeof openTestStorage>) {
 }
 
 const algorithmsOf = ({ keys }: ReturnType<typeof nodeOn>) => keys.jwks().keys.map(({ alg }) => alg)
+
+test('a private key is opened only with its own public key, whatever its algorithm', async () => {
+  for (const alg of SIGNING_ALGS) {
+    const [{ publicKey, privateKey }, other] = [await newKeyPair(alg), await newKeyPair(alg)]
+    assert.equal(openKeyPair({ id: 'one', alg, publicKey }, privateKey)?.kid, 'one')
+    assert.equal(openKeyPair({ id: 'one', alg, publicKey }, other.privateKey), null, alg)
+  }
+})
 
 forEachEngine(engine => {
   test('a token of each algorithm verifies with jose by the published key, and on every node', async t => {

@@ -49,6 +49,9 @@ test('with more tokens than capacity the newest is known, and no other token is 
   }
   const knownCount = addedTokens.filter(token => knownTokens.has(token)).length
   assert.ok(knownCount > 7000 && knownCount <= 8192, `${knownCount} kept`)
+  assert.equal(knownTokens.has(''), false)
+  for (const cut of [1, 2, 4, 8, 16])
+    assert.ok(!addedTokens.some(token => knownTokens.has(token.slice(0, -cut))), `without ${cut} characters`)
 })
 
 test('a token longer than a slot is not stored, and overwrites no other', () => {
