@@ -5,7 +5,7 @@ import { type StoredFile, storedZip } from './zip.ts'
 
 /*
  * Builds the wheel (PyPA binary distribution format 1.0) as pip installs it. Needs neither Python nor the network,
- * since every Keyway instance builds and serves it. The same sources give the same bytes.
+ * since every Keyway instance builds and serves it. The same sources give the same bytes on every instance.
  */
 
 const ROOT = import.meta.dirname
@@ -67,7 +67,7 @@ Root-Is-Purelib: true
 Tag: py3-none-any
 `
 
-/** Core metadata 2.1. The required versions are at least those of Debian 12. */
+/** The package's metadata (core metadata 2.1). The minimum versions of its dependencies are those of Debian 12. */
 function metadata(version: string, readme: string): string {
   return `Metadata-Version: 2.1
 Name: keyway

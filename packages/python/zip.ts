@@ -5,13 +5,13 @@ export interface StoredFile {
   content: Buffer
 }
 
-/** The earliest time of a ZIP archive: 1 January 1980. */
+/** The date of every file: 1 January 1980, the earliest that ZIP can express. */
 const DOS_DATE = 0x0021
 /** The version of the format that a reader needs: 2.0. */
 const VERSION = 20
 /** The flag for names in UTF-8. */
 const UTF8_NAMES = 0x0800
-/** The host system by whose rules `ATTRIBUTES` are read. */
+/** The host system that defines the meaning of `ATTRIBUTES`. */
 const UNIX = 3 << 8
 /** A regular file with mode 0644. */
 const ATTRIBUTES = 0o100644 * 0x10000
@@ -54,14 +54,17 @@ function centralHeader(file: StoredFile, name: Buffer, offset: number): Buffer {
   return header
 }
 
-/** Writes the fields from the flags to the length of the name, which both headers share. Method 0: stored. */
-function writeCommon(header: Buffer, at: number, { content }: StoredFile, name: Buffer): void {
-  header.writeUInt16LE(UTF8_NAMES, at)
-  header.writeUInt16LE(DOS_DATE, at + 6)
-  header.writeUInt32LE(crc32(content), at + 8)
-  header.writeUInt32LE(content.length, at + 12)
-  header.writeUInt32LE(content.length, at + 16)
-  header.writeUInt16LE(name.length, at + 20)
+/**
+ * Writes the fields that both headers have, from the flags to the length of the name. The compression method between
+ * them stays 0, which means that the file is stored.
+ */
+function writeCommon(header: Buffer, offset: number, { content }: StoredFile, name: Buffer): void {
+  header.writeUInt16LE(UTF8_NAMES, offset)
+  header.writeUInt16LE(DOS_DATE, offset + 6)
+  header.writeUInt32LE(crc32(content), offset + 8)
+  header.writeUInt32LE(content.length, offset + 12)
+  header.writeUInt32LE(content.length, offset + 16)
+  header.writeUInt16LE(name.length, offset + 20)
 }
 
 function endOfDirectory(count: number, size: number, offset: number): Buffer {

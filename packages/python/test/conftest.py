@@ -1,5 +1,5 @@
 """The tests run against a service at KEYWAY_TEST_URL with a local inbox, and the app KEYWAY_TEST_APP (`id:secret`).
-Coroutine functions are tests too."""
+Test functions may be coroutine functions."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ async def code_for(url: str, email: str) -> str:
 
 async def event(agent: Any, name: str) -> Any:
     """Waits for the next event of this name, and returns its content."""
-    happened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    content_future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def listener(content: Any) -> None:
         agent.off(name, listener)
-        happened.set_result(content)
+        content_future.set_result(content)
 
     agent.on(name, listener)
-    return await happened
+    return await content_future

@@ -349,7 +349,7 @@ async def test_a_token_of_another_service_connects_and_is_renewed_with_one(url: 
         nonlocal call_count
         call_count += 1
         answer = await keyway.exchange(key)
-        # The service reports a shorter lifetime than usual, after which the agent renews.
+        # Both forms are accepted: the bare token, and the response of the exchange.
         return answer["token"] if call_count == 1 else answer
 
     async with Agent(url=url, get_token=get_token) as agent:
@@ -360,7 +360,7 @@ async def test_a_token_of_another_service_connects_and_is_renewed_with_one(url: 
 
 
 async def renew_now(agent: Agent) -> Any:
-    """Renews at once, as after `token_expiring`."""
+    """Makes the agent renew its token at once, as after `token_expiring`, and waits for the event `renewed`."""
     current = agent._lifecycle._current
     assert current
     waiting = asyncio.ensure_future(event(agent, "renewed"))

@@ -76,7 +76,7 @@ async def test_a_lost_answer_of_a_refresh_ends_no_session(sign_in: SignIn) -> No
         assert before
         key = uuid.uuid4().hex
         tokens.set(replace(before, refresh_key=key))
-        await keyway.refresh()  # its answer is lost with this process:
+        await keyway.refresh()  # this answer counts as lost, so the tokens are reset to those before it
         lost_tokens = tokens.get()
         tokens.set(replace(before, refresh_key=key))
         assert await keyway.refresh()

@@ -15,10 +15,10 @@ KEY = f"svc_{'a' * 32}"
 
 
 def closed_port() -> int:
-    """A port on which nobody listens: it was free a moment ago."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """A port on which nothing listens, since it was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @pytest.mark.parametrize(

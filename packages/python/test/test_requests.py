@@ -14,7 +14,8 @@ from keyway._stream import MAX_BUFFERED, Stream
 
 
 class Asker:
-    """The requests of an agent; its scripted hub acknowledges each as sent to this number of connections."""
+    """The requests of an agent, whose fake hub acknowledges each as delivered to `delivered` connections and held for
+    `held` ones."""
 
     def __init__(self, delivered: int, held: int = 0) -> None:
         self.sent: list[tuple[str, str, Any]] = []

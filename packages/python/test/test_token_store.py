@@ -111,7 +111,8 @@ async def test_a_process_that_is_killed_within_a_refresh_leaves_no_lock_and_its_
 async def test_many_clients_of_one_process_that_share_a_file_or_the_memory_refresh_in_turn(
     url: str, sign_in: SignIn, tmp_path: Path
 ) -> None:
-    # More than the event loop has threads; the refreshing client needs one to look up the address.
+    # There are more clients than the event loop has threads, and the refreshing client needs a thread to look up the
+    # address.
     stores: list[TokenStore] = [FileTokenStore(tmp_path / "session.json"), MemoryTokenStore()]
     for store in stores:
         keyway = await sign_in(store)

@@ -10,7 +10,8 @@ _ALPHABET = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
 
 
 def decode_base64url(text: str) -> bytes | None:
-    """None for encodings that are not canonical, so that each token has exactly one encoding."""
+    """Decodes the text. Returns None for an encoding that is not canonical, so that each token has only one
+    encoding."""
     if not _ALPHABET.fullmatch(text) or len(text) % 4 == 1:
         return None
     try:

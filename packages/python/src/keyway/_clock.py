@@ -1,4 +1,4 @@
-"""Time and randomness. Monotonic, so that a wrong date or a stepped clock affects no lifetime."""
+"""Time and randomness. Time is monotonic, so that a wrong or changed system time affects no lifetime."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Clock(Protocol):
         """Monotonic seconds."""
 
     def after(self, seconds: float, callback: Callable[[], None]) -> Cancel:
-        """Calls back once; returns a function that cancels it."""
+        """Calls `callback` once after this time. Returns a function that cancels the call."""
 
     def random(self) -> float:
-        """Uniform in [0, 1)."""
+        """A random number, uniform in [0, 1)."""
 
 
 class SystemClock:

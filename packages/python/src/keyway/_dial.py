@@ -1,4 +1,4 @@
-"""One connection attempt: token, handshake, and `ready` within 10 s."""
+"""One attempt to connect: obtains a token, performs the handshake, and fails without `ready` within 10 s."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 from typing import Callable
 
 from ._clock import Cancel, Clock
-from ._hub_connection import ABNORMAL, HubClosed, HubConnection
+from ._hub_connection import ABNORMAL_CLOSURE, HubClosed, HubConnection
 from ._token_source import TokenSource
 
 DIAL_TIMEOUT_SECONDS = 10.0
-"""Timeout of exchange, handshake and `ready` together."""
+"""Timeout of an attempt: the exchange, the handshake and the wait for `ready` together."""
 
 
 class Dial:
-    """Starts at once. `on_failed` is called at most once, and not after `succeeded` or `give_up`."""
+    """An attempt, which starts at once. `on_failed` is called at most once, and not after `succeeded` or `give_up`."""
 
     def __init__(
         self,
@@ -29,8 +29,8 @@ class Dial:
         self._on_failed = on_failed
         self._ended = False
         self.connection: HubConnection | None = None
-        timed_out = HubClosed(ABNORMAL, "no answer in time")
-        self._cancel_timer: Cancel = clock.after(DIAL_TIMEOUT_SECONDS, lambda: self.fail(timed_out))
+        timeout = HubClosed(ABNORMAL_CLOSURE, "no answer in time")
+        self._cancel_timer: Cancel = clock.after(DIAL_TIMEOUT_SECONDS, lambda: self.fail(timeout))
         self._task = asyncio.ensure_future(self._run())
 
     def succeeded(self) -> None:
@@ -39,13 +39,13 @@ class Dial:
         self._cancel_timer()
 
     def give_up(self) -> None:
-        """Ends the attempt without a report."""
+        """Ends the attempt without calling `on_failed`."""
         self.succeeded()
         if self.connection:
             self.connection.close()
 
     def fail(self, why: HubClosed | BaseException) -> None:
-        """Ends the attempt, and reports it once."""
+        """Ends the attempt, and calls `on_failed` if it has not ended before."""
         if self._ended:
             return
         self.give_up()

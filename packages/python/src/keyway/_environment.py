@@ -14,12 +14,13 @@ _EXAMPLE = "for example https://keyway.example.com"
 
 
 def environment(name: str) -> str | None:
-    """An environment variable; None also when it is empty."""
+    """The value of an environment variable; None if it is not set or empty."""
     return os.environ.get(name) or None
 
 
 def service_origin(url: str | None) -> str:
-    """The service's origin. Raises `invalid_configuration` with an example if the URL is not one."""
+    """The origin of the service's URL, by default that of KEYWAY_URL. Raises `invalid_configuration` with an example if
+    the URL is missing or malformed."""
     service_url = url or environment("KEYWAY_URL")
     if service_url is None:
         raise KeywayError("invalid_configuration", f"Pass url (or set KEYWAY_URL), {_EXAMPLE}.")

@@ -10,7 +10,8 @@ from typing import Any, Literal, Mapping, TypedDict
 import httpx
 
 NetworkCause = Literal["dns", "refused", "tls", "timeout", "network"]
-"""Why a connection failed: the name did not resolve, the port is closed, the certificate was not accepted, …"""
+"""Why a connection failed: the name did not resolve, the port is closed, the certificate was not accepted, no answer
+came in time, or another reason."""
 
 _ADVICE: dict[NetworkCause, str] = {
     "dns": "its name does not resolve. Check the url and the name server",
@@ -50,7 +51,7 @@ class KeywayError(Exception):
         `invalid_configuration`, `too_large`, `queue_full`, `refused`, `revoked`, `closed`,
         `no_responders`, `request_failed`."""
         self.status = status
-        """HTTP status; 0 without a response."""
+        """The HTTP status; 0 if there was no response."""
         self.retryable = retryable
         """Whether the same call may succeed later."""
         self.request_id = request_id
@@ -63,7 +64,7 @@ class KeywayError(Exception):
         """For `request_failed`: `failed` if the responder's handler raised, `busy`, or a code that the handler
         chose."""
         self.network_cause = network_cause
-        """Why the service could not be reached; with `network_error` and `timeout` only."""
+        """Why the service could not be reached; set only if `code` is `network_error` or `timeout`."""
 
     @property
     def message(self) -> str:
@@ -72,7 +73,8 @@ class KeywayError(Exception):
 
 
 def error_from_response(response: httpx.Response) -> KeywayError:
-    """Converts a response of 3xx to 5xx; one without a problem document (RFC 9457) is `bad_response`."""
+    """Converts a response with a status of 3xx to 5xx. The code is `bad_response` if it has no problem document (RFC
+    9457)."""
     status = response.status_code
     message = f"The server answered {status} without a problem document. Check that the url is Keyway's."
     fallback = {
@@ -99,7 +101,7 @@ def error_from_problem(problem: Mapping[str, Any]) -> KeywayError:
 
 
 def error_from_network(cause: BaseException, origin: str) -> KeywayError:
-    """Converts an exception of a connection without a response. The caller raises the result `from cause`."""
+    """Converts the exception of a request that got no response. The caller raises the result `from cause`."""
     kind = network_cause_of(cause)
     message = f"Could not reach {origin}: {_ADVICE[kind]}."
     code = "timeout" if kind == "timeout" else "network_error"
@@ -107,7 +109,7 @@ def error_from_network(cause: BaseException, origin: str) -> KeywayError:
 
 
 def network_cause_of(error: BaseException) -> NetworkCause:
-    """Looks through the chain of causes: libraries wrap the error of the socket."""
+    """Finds the cause of a failure. Searches the chain of exceptions, since libraries wrap the socket's error."""
     for cause in _cause_chain(error):
         if isinstance(cause, socket.gaierror):
             return "dns"

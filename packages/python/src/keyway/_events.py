@@ -25,10 +25,10 @@ class Ready:
     scopes: list[str]
     """Empty means unrestricted."""
     expires_in: float
-    """Seconds."""
+    """The remaining lifetime of the token in seconds."""
     resumed: bool
-    """Whether the previous connection was resumed; all messages that it missed then follow. False for the first
-    connection, and when messages may be lost."""
+    """Whether this connection resumes the previous one. If so, all messages that the agent missed follow. False for the
+    first connection, and if messages may have been lost."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Request:
 
     id: str
     from_: str
-    """The requesting connection, or "api"."""
+    """The id of the requesting connection, or "api" for the HTTP API."""
     from_key_id: str | None
     data: Json
 
@@ -48,7 +48,7 @@ class Message:
 
     id: str
     from_: str
-    """The sender's connection, or "api"."""
+    """The id of the sender's connection, or "api" for the HTTP API."""
     from_key_id: str | None
     data: Json
     reply_to: str | None = None
@@ -64,16 +64,17 @@ class Disconnected:
     reason: str
     will_reconnect: bool
     retry_in_seconds: float | None = None
-    """Seconds until the next attempt."""
+    """Seconds until the next attempt; None if there will be none."""
     cause: NetworkCause | None = None
-    """Why the service could not be reached: the name did not resolve, the port is closed, …"""
+    """Why the service could not be reached; None if the connection ended for another reason."""
     error: KeywayError | None = None
-    """The error of the attempt; its message says what to do."""
+    """The error of the attempt to connect, if there is one. Its message says what to do."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """The last connection could not be resumed: messages to it may be lost. `ready` of the new one came just before."""
+    """The previous connection could not be resumed, so messages to it may be lost. The event `ready` of the new
+    connection precedes this event."""
 
     connection_id: str
     previous_connection_id: str
@@ -81,15 +82,16 @@ class Gap:
 
 @dataclass(frozen=True)
 class Renewed:
-    """The token was renewed in place."""
+    """The agent's token was renewed without a new connection."""
 
     expires_in: float
-    """Seconds."""
+    """The lifetime of the new token in seconds."""
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """The last event. Without `error` the cause was `close()`; otherwise its message says what to do."""
+    """The agent has stopped, and no event follows. `error` is None after `close()`; otherwise its message says what to
+    do."""
 
     error: KeywayError | None = None
 
@@ -99,14 +101,14 @@ class Delivery:
     """The hub's acknowledgement of a message."""
 
     delivered: int
-    """Number of open connections to which it was written."""
+    """Number of open connections to which the message was written."""
     held: int = 0
     """Number of broken connections that get the message if they resume in time; not included in `delivered`."""
 
 
 class Emitter:
-    """Listeners by event, called in the order of registration. One that raises stops neither the others nor the
-    agent: its error goes to the exception handler of the event loop. Coroutines run as tasks."""
+    """The listeners of each event, called in the order of registration. A listener that raises stops neither the others
+    nor the agent: its error goes to the event loop's exception handler. Coroutines run as tasks."""
 
     def __init__(self, events: frozenset[str]) -> None:
         self._events = events

@@ -9,12 +9,12 @@ from ._hub_connection import HubConnection
 from ._protocol import Frame
 
 MAX_PONG_WAIT_SECONDS = 2.5
-"""How long to wait for the pong at most; longer than the hub itself waits for its other nodes."""
+"""Maximum wait for the pong. It is longer than the time that the hub itself waits for its other nodes."""
 
 
 class Handover:
-    """Messages on the old connection may arrive after later ones on the new connection; so the old connection
-    is pinged, and messages of the new one are buffered until the pong arrives."""
+    """Messages on the old connection may arrive after later ones on the new connection; so the agent pings
+    over the old connection, and buffers messages of the new one until the pong arrives."""
 
     def __init__(self, clock: Clock, deliver: Callable[[HubConnection, Frame], None]) -> None:
         self._clock = clock
@@ -30,8 +30,8 @@ class Handover:
             self._connections = (old, new)
             self._cancel = self._clock.after(MAX_PONG_WAIT_SECONDS, self.end)
 
-    def arrived(self, connection: HubConnection, frame: Frame) -> None:
-        """A message arrived over either connection."""
+    def receive(self, connection: HubConnection, frame: Frame) -> None:
+        """Delivers a message, or buffers it until those of the old connection have arrived."""
         if self._connections and self._connections[1] is connection:
             self._buffered.append(frame)
         else:

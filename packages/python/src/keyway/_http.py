@@ -1,4 +1,4 @@
-"""JSON over HTTP: one request, and retries of those that are safe to repeat."""
+"""JSON over HTTP: single requests, and retries of requests that are safe to repeat."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ class RetryOptions:
 
     max_retries: int = 4
     longest_wait_seconds: float = 30.0
-    """Longest `Retry-After` to wait for; beyond it the error is raised."""
+    """Longest `Retry-After` to wait for. If it is longer, the error is raised."""
     timeout_seconds: float = 15.0
     """Timeout of each attempt."""
     clock: Clock = field(default_factory=SystemClock)
 
 
 def new_client(verify: Any = True) -> httpx.AsyncClient:
-    """Follows no redirect, which would send the credential to another address. Has no timeout: each attempt has one."""
+    """A client that follows no redirect, since that would send the credential to another address. It has no timeout,
+    since each attempt has its own."""
     headers = {"accept": "application/json", "user-agent": USER_AGENT}
     return httpx.AsyncClient(headers=headers, follow_redirects=False, timeout=None, verify=verify)
 
@@ -44,7 +45,7 @@ async def request_json(
     body: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """One request without retries. The answer is None where the response has no body (204)."""
+    """Sends a request once. Returns None if the response has no body (204)."""
     content = None if body is None else json.dumps(body, allow_nan=False).encode()
     all_headers = {**(headers or {}), **({} if content is None else {"content-type": "application/json"})}
     try:
@@ -63,7 +64,7 @@ async def request_json(
 
 
 async def with_retries(attempt: Callable[[], Awaitable[Answer]], options: RetryOptions) -> Answer:
-    """Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls."""
+    """Repeats failed attempts with full jitter, and never before `Retry-After`. Only for idempotent calls."""
     retries = 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again."""
+"""One WebSocket to the hub, with detection of dead connections. It does not reconnect; the agent opens another."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from ._hub_session import HubSession
 from ._protocol import HUB_BEARER_PREFIX, HUB_PROTOCOL, Frame
 
 LONGEST_HEARTBEAT_SECONDS = 25.0
-"""After this much silence, or the `heartbeat_seconds` of `ready` if they are fewer, the agent sends a ping."""
+"""If nothing arrives for this long, or for the `heartbeat_seconds` of `ready` if these are fewer, the agent sends a
+ping."""
 SHORTEST_HEARTBEAT_SECONDS = 1.0
 PONG_DEADLINE_SHARE = 0.4
-"""If no frame follows a ping within this fraction of the heartbeat (0.4 of 25 s: 10 s), the connection is dead,
+"""If no frame follows a ping within this fraction of the heartbeat (10 s of 25 s), the connection counts as dead,
 whatever TCP reports."""
 CLOSE_SECONDS = 3.0
-"""How long the other side may take to answer a close frame."""
-ABNORMAL = 1006
+"""How long the hub may take to answer a close frame."""
+ABNORMAL_CLOSURE = 1006
+"""The close code of a connection that ended without a close frame (RFC 6455 section 7.1.5)."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,12 @@ class ConnectionEvents(Protocol):
     def on_closed(self, connection: HubConnection, closed: HubClosed) -> None: ...
 
 
-_LibraryConnect: Any = getattr(websockets, "connect")  # its type depends on the version
+_LibraryConnect: Any = getattr(websockets, "connect")  # its type depends on the version of websockets
 
 
 class _Connect(_LibraryConnect):  # type: ignore[misc]
-    """Follows no redirect, which would send the token to another address. The library's hook for this has another
-    name in each of its two implementations."""
+    """Follows no redirect, since that would send the token to another address. The library has two implementations: the
+    older one calls `handle_redirect`, the newer one `process_redirect`."""
 
     def handle_redirect(self, uri: str) -> None:
         raise InvalidHandshake("the hub redirects elsewhere")
@@ -62,7 +64,7 @@ class _Connect(_LibraryConnect):  # type: ignore[misc]
 
 
 class HubConnection:
-    """Connects at once, and offers the hub to resume the session `resumes`."""
+    """Connects at once, and asks the hub to resume `resumed_session`."""
 
     def __init__(
         self,
@@ -71,16 +73,17 @@ class HubConnection:
         token: str,
         clock: Clock,
         events: ConnectionEvents,
-        resumes: HubSession,
+        resumed_session: HubSession,
         ssl: Any = None,
     ) -> None:
         self._url = url
         self._clock = clock
         self._events = events
-        self._offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *resumes.offer()]
-        self._resumes = resumes
+        self._subprotocols = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *resumed_session.offer()]
+        self._resumed_session = resumed_session
         self.session = HubSession()
-        """What a later connection offers to resume; known once this connection is ready."""
+        """The session that a later connection may resume. Once this connection is ready, it is the resumed session if
+        the hub resumed that."""
         self._ssl = ssl
         self._socket: Any = None
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()
@@ -93,7 +96,7 @@ class HubConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the handshake succeeded and nothing has ended the connection since."""
+        """Whether the handshake succeeded and the connection has not ended."""
         return self._socket is not None and not self._ended
 
     def send(self, frame: Frame) -> bool:
@@ -134,16 +137,16 @@ class HubConnection:
         writing = asyncio.ensure_future(self._write())
         try:
             while True:
-                self._received(await self._socket.recv())
+                self._receive(await self._socket.recv())
         except ConnectionClosed as closed:
             self._end(_to_hub_closed(closed))
         finally:
             writing.cancel()
 
     def _open(self) -> Any:
-        # The hub pings, and this class detects silence by itself.
+        # The library's pings are off, since the hub pings, and this class detects silence.
         options: dict[str, Any] = {"compression": None, "ping_interval": None, "open_timeout": None}
-        options["subprotocols"] = self._offered
+        options["subprotocols"] = self._subprotocols
         if self._ssl is not None:
             options["ssl"] = self._ssl
         return _Connect(
@@ -158,9 +161,9 @@ class HubConnection:
             while True:
                 await self._socket.send(await self._outgoing.get())
         except ConnectionClosed:
-            return  # the reader reports it
+            return  # `_run` reports that the connection is closed
 
-    def _received(self, data: object) -> None:
+    def _receive(self, data: object) -> None:
         if self._ended:
             return
         self._last_received_at = self._clock.now()
@@ -168,8 +171,8 @@ class HubConnection:
         if frame is None:
             return
         if frame["type"] == "ready":
-            if frame.get("resumed") is True and self._resumes.is_numbered:
-                self.session = self._resumes
+            if frame.get("resumed") is True and self._resumed_session.is_numbered:
+                self.session = self._resumed_session
             self.session.ready(frame)
             self._heartbeat = _heartbeat_seconds(frame.get("heartbeat_seconds"))
             self._watch_silence()
@@ -192,7 +195,7 @@ class HubConnection:
             if self._last_received_at != last_received:
                 return self._watch_silence()
             self._abort()
-            self._end(HubClosed(ABNORMAL, "no answer to a ping"))
+            self._end(HubClosed(ABNORMAL_CLOSURE, "no answer to a ping"))
 
         self._cancel_silence_timer = self._clock.after(self._heartbeat * PONG_DEADLINE_SHARE, check_answer)
 
@@ -217,13 +220,13 @@ class HubConnection:
 
 
 def encode(frame: Frame) -> str:
-    """The JSON text of a frame. Raises `ValueError` or `TypeError` for what is not JSON."""
+    """The JSON text of a frame. Raises `ValueError` or `TypeError` if a value cannot be written as JSON."""
     return json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _parse(data: object) -> Frame | None:
-    """None for an invalid frame, also one that is nested too deeply. A type that a later version added passes, and is
-    ignored by the receivers."""
+    """Parses a frame. Returns None if it is invalid or nested too deeply. A frame with an unknown type, which a later
+    version of the hub may send, is valid; its receivers ignore it."""
     if not isinstance(data, str):
         return None
     try:
@@ -240,15 +243,15 @@ def _heartbeat_seconds(announced: object) -> float:
 
 def _to_hub_closed(closed: ConnectionClosed) -> HubClosed:
     frame = closed.rcvd
-    return HubClosed(ABNORMAL, "") if frame is None else HubClosed(int(frame.code), frame.reason)
+    return HubClosed(ABNORMAL_CLOSURE, "") if frame is None else HubClosed(int(frame.code), frame.reason)
 
 
 def _failed_to_open(error: Exception, url: str) -> HubClosed:
     if isinstance(error, InvalidHandshake):
-        return HubClosed(ABNORMAL, f"the handshake was refused: {error}")
+        return HubClosed(ABNORMAL_CLOSURE, f"the handshake was refused: {error}")
     why = error_from_network(error, url.removesuffix("/hub"))
     why.__cause__ = error
-    return HubClosed(ABNORMAL, why.code, why)
+    return HubClosed(ABNORMAL_CLOSURE, why.code, why)
 
 
 def _no_timer() -> None:

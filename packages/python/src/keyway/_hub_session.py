@@ -6,17 +6,17 @@ from ._protocol import HUB_RESUME_PREFIX, Frame
 
 
 class HubSession:
-    """A connection and its resumptions: the token for the next resumption, and which messages have arrived."""
+    """A connection and its resumptions: the token for the next one, and the number of the last message that arrived."""
 
     def __init__(self) -> None:
         self._token: str | None = None
         self._last_seq = 0
         self.connection_id = ""
         self.is_offered = False
-        """Whether the token was offered to the hub, which may have used it."""
+        """Whether a handshake has presented the token, so that the hub may have used it."""
 
     def offer(self) -> tuple[str, ...]:
-        """The subprotocols by which a handshake asks to resume the connection; none if the hub cannot."""
+        """The subprotocols by which a handshake asks to resume the connection; empty if the hub gave no token."""
         if self._token is None:
             return ()
         self.is_offered = True
@@ -24,18 +24,18 @@ class HubSession:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether the hub numbers messages and sends."""
+        """Whether the session can be resumed, so that messages in both directions have sequence numbers."""
         return self._token is not None
 
     def ready(self, frame: Frame) -> None:
-        """Handles `ready`, which brings a new token."""
+        """Handles the frame `ready`, which contains a new token."""
         token = frame.get("resume_token")
         self._token = token if isinstance(token, str) else None
         self.is_offered = False
         self.connection_id = str(frame.get("connection_id", ""))
 
     def is_new(self, frame: Frame) -> bool:
-        """False for a message that arrived over an earlier socket."""
+        """False for a message that has already arrived, over an earlier socket of this session."""
         seq = frame.get("seq")
         if not isinstance(seq, int):
             return True

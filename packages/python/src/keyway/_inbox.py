@@ -10,23 +10,23 @@ from ._hub_session import HubSession
 from ._protocol import Frame
 from ._stream import Stream
 
-RECENT_IDS = 1024
-"""Number of ids kept: more than arrive while two connections overlap."""
+MAX_RECENT_IDS = 1024
+"""Maximum number of remembered ids: more than arrive while two connections overlap."""
 
 
 class Inbox:
-    """Drops messages that arrived already over the other of two overlapping connections. Repeated ids on the same
-    connection, resumed or not, are kept, so a sender that reuses ids loses nothing."""
+    """Drops messages that have already arrived over the other of two overlapping connections. Messages with the same id
+    over one connection, resumed or not, are all delivered, so a sender that reuses ids loses none."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, HubSession] = OrderedDict()
         self._streams: set[Stream[Message]] = set()
 
     def is_new(self, session: HubSession, frame: Frame) -> bool:
-        """False if the frame arrived already over the other of two overlapping connections."""
+        """False if the message has already arrived over the other of two overlapping connections."""
         identity = f"{frame.get('from')} {frame.get('id')}"
         first_session = self._seen.setdefault(identity, session)
-        if len(self._seen) > RECENT_IDS:
+        if len(self._seen) > MAX_RECENT_IDS:
             self._seen.popitem(last=False)
         return first_session is session
 

@@ -20,7 +20,8 @@ FETCH_TIMEOUT_SECONDS = 5.0
 
 
 class Jwks:
-    """A cache of the keys; fetched again when they are stale or a key id is unknown, one request at a time."""
+    """A cache of the issuer's keys. It fetches them again, one request at a time, if they are stale or a key id is
+    unknown."""
 
     def __init__(self, url: str, ssl: Any = None) -> None:
         self._url = url
@@ -57,8 +58,8 @@ class Jwks:
                 )
         except KeywayError:
             return  # cached keys may still be used
-        listed = document.get("keys") if isinstance(document, dict) else None
-        self._keys = _import_keys(listed if isinstance(listed, list) else [])
+        key_documents = document.get("keys") if isinstance(document, dict) else None
+        self._keys = _import_keys(key_documents if isinstance(key_documents, list) else [])
         self._fetched_at = time.monotonic()
 
 

@@ -11,18 +11,19 @@ from typing import Any, NamedTuple
 from ._errors import KeywayError, error_from_problem
 from ._transport import Transport
 
-MAX_IN_PROGRESS = 4
-"""With this many requests in progress further verifications wait, and then share one request."""
+MAX_REQUESTS_IN_PROGRESS = 4
+"""While this many requests are in progress, further verifications wait; then they share one request."""
 
 MAX_KEYS = 32
-"""The service's limit for one request."""
+"""Maximum number of keys in one request, which is the service's limit."""
 
 MAX_CHARACTERS = 20_000
-"""Maximum characters of the keys of one request. The service accepts a body of 24 KiB."""
+"""Maximum length of all keys in one request, in characters. The service accepts a body of 24 KiB."""
 
 SHAREABLE_CREDENTIAL = re.compile(r"[\w.~+/=-]{1,2000}", re.ASCII)
-"""Credentials that may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else
-is verified in a request of its own, so that no stranger's malformed credential can make a shared request fail."""
+"""Matches credentials that may share a request. Keys and tokens have only these characters (RFC 6750 section 2.1).
+Others are verified in requests of their own, so that a stranger's malformed credential cannot make a shared request
+fail."""
 
 
 class _PendingVerification(NamedTuple):
@@ -31,28 +32,30 @@ class _PendingVerification(NamedTuple):
 
 
 class KeyVerifier:
-    """Under load this saves most requests; without load no verification waits."""
+    """Sends the verifications that wait while requests are in progress together, which saves most requests under
+    load."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._waiting: deque[_PendingVerification] = deque()
+        self._queue: deque[_PendingVerification] = deque()
         self._workers: set[asyncio.Task[None]] = set()
 
     async def verify(self, check: dict[str, Any]) -> Any:
         """Verifies one key. `check` is the body of a single introspection."""
-        waiting = _PendingVerification(check, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        if len(self._workers) < MAX_IN_PROGRESS:
+        pending = _PendingVerification(check, asyncio.get_running_loop().create_future())
+        self._queue.append(pending)
+        if len(self._workers) < MAX_REQUESTS_IN_PROGRESS:
             worker = asyncio.create_task(self._send_batches())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
-        return await waiting.answer
+        return await pending.answer
 
     async def _send_batches(self) -> None:
-        # The task runs after the current turn of the event loop, so that all calls of the turn are sent together.
-        while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(_next_batch_size(self._waiting))]
-            # The callers of some may have been cancelled in the meantime.
+        # A task starts after the current turn of the event loop, so calls that are made in the same turn share a
+        # request.
+        while self._queue:
+            batch = [self._queue.popleft() for _ in range(_next_batch_size(self._queue))]
+            # Verifications whose callers have been cancelled in the meantime are left out.
             batch = [each for each in batch if not each.answer.done()]
             if len(batch) == 1:
                 await self._send_alone(batch[0])
@@ -64,8 +67,8 @@ class KeyVerifier:
             body = {"tokens": [each.check for each in batch]}
             answers = (await self._call("/auth/introspections", body))["data"]
         except KeywayError as error:
-            # The service refused the whole request, as malformed or because it is too old to know the path, and so
-            # counted no call: send each alone.
+            # The service refused the whole request, because it is malformed or the service is too old to know the path.
+            # It has counted no call, so each verification may be sent alone.
             if error.status in (400, 404, 413):
                 await asyncio.gather(*(self._send_alone(each) for each in batch))
             else:
@@ -84,36 +87,36 @@ class KeyVerifier:
         for each in batch[len(answers) :]:
             _fail(each, KeywayError("bad_response", "The response lacks a key."))
 
-    async def _send_alone(self, waiting: _PendingVerification) -> None:
+    async def _send_alone(self, pending: _PendingVerification) -> None:
         try:
-            answer = await self._call("/auth/introspect", waiting.check)
+            answer = await self._call("/auth/introspect", pending.check)
         except Exception as error:  # for example a value that cannot be written as JSON
-            _fail(waiting, error)
+            _fail(pending, error)
         else:
-            if not waiting.answer.done():
-                waiting.answer.set_result(answer)
+            if not pending.answer.done():
+                pending.answer.set_result(answer)
 
     async def _call(self, path: str, body: dict[str, Any]) -> Any:
         return await self._transport.call("POST", path, body=body, credential="app")
 
 
-def _next_batch_size(waiting: deque[_PendingVerification]) -> int:
-    """How many of the waiting verifications, from the first one on, share the next request."""
+def _next_batch_size(queue: deque[_PendingVerification]) -> int:
+    """How many verifications from the head of the queue share the next request."""
     characters = 0
-    for count, each in enumerate(islice(waiting, MAX_KEYS)):
+    for count, each in enumerate(islice(queue, MAX_KEYS)):
         characters += len(each.check["token"]) if _is_shareable(each.check) else MAX_CHARACTERS + 1
         if characters > MAX_CHARACTERS:
             return max(1, count)
-    return min(MAX_KEYS, len(waiting))
+    return min(MAX_KEYS, len(queue))
 
 
 def _is_shareable(check: dict[str, Any]) -> bool:
-    """Checks types too, since callers may have no type checker."""
+    """Whether the verification may share a request. Checks types too, since callers may have no type checker."""
     token = check.get("token")
     is_credential = isinstance(token, str) and SHAREABLE_CREDENTIAL.fullmatch(token) is not None
     return is_credential and isinstance(check.get("consume") or 0, int)
 
 
-def _fail(waiting: _PendingVerification, error: Exception) -> None:
-    if not waiting.answer.done():
-        waiting.answer.set_exception(error)
+def _fail(pending: _PendingVerification, error: Exception) -> None:
+    if not pending.answer.done():
+        pending.answer.set_exception(error)

@@ -13,7 +13,7 @@ from ._dial import Dial
 from ._errors import KeywayError
 from ._events import Delivery, Disconnected, Emitter, Gap, Ready, Renewed, Stopped
 from ._handover import Handover
-from ._hub_connection import ABNORMAL, HubClosed, HubConnection
+from ._hub_connection import ABNORMAL_CLOSURE, HubClosed, HubConnection
 from ._inbox import Inbox
 from ._hub_session import HubSession
 from ._pending_sends import PendingSends
@@ -26,9 +26,9 @@ from ._token_source import TokenSource
 from ._watching import Watching
 
 DRAIN_MARGIN_SECONDS = 5.0
-"""How long after the announced time a connection that the node has not closed is kept open."""
+"""If the node has not closed a draining connection this long after the announced time, the agent closes it."""
 MAX_CLOSE_IN_SECONDS = 60.0
-"""Longest announced time until the close that is believed."""
+"""Upper bound of the time until the close, whatever the node announces."""
 RESUMED_ELSEWHERE = 4409
 """Close code of a socket whose connection was resumed over another socket."""
 
@@ -36,17 +36,17 @@ _LOG = logging.getLogger("keyway")
 
 
 class _LiveConnection:
-    """The connection in use."""
+    """The connection in use, and the time at which it became ready."""
 
-    def __init__(self, connection: HubConnection, renewal: Renewal, since: float, ready: Ready) -> None:
+    def __init__(self, connection: HubConnection, renewal: Renewal, ready_since: float, ready: Ready) -> None:
         self.connection = connection
         self.renewal = renewal
-        self.since = since
+        self.ready_since = ready_since
         self.ready = ready
 
 
 class Lifecycle:
-    """Connects when `dial` is called, and stays connected until `stop` or a refusal that is permanent."""
+    """Connects when `dial` is called, and stays connected until `stop` or a permanent refusal."""
 
     def __init__(self, *, hub_url: str, tokens: TokenSource, clock: Clock, emitter: Emitter, ssl: Any) -> None:
         self._hub_url = hub_url
@@ -99,8 +99,8 @@ class Lifecycle:
         """Returns when the hub acknowledges the message."""
         if self.stopped:
             raise self.stopped.error or _closed_error()
-        answered = {} if reply_to is None else {"reply_to": reply_to}
-        return await self.sends.send({"type": "send", "id": message_id, "to": to, "data": data, **answered})
+        reply_fields = {} if reply_to is None else {"reply_to": reply_to}
+        return await self.sends.send({"type": "send", "id": message_id, "to": to, "data": data, **reply_fields})
 
     def stop(self, error: KeywayError | None) -> None:
         """Stops the agent; only the first call has an effect."""
@@ -155,7 +155,7 @@ class Lifecycle:
         kind = frame["type"]
         if kind == "message":
             if connection.session.is_new(frame):
-                self._handover.arrived(connection, frame)
+                self._handover.receive(connection, frame)
         elif kind == "pong":
             self._handover.caught_up(connection)
         elif kind == "sent":
@@ -171,22 +171,22 @@ class Lifecycle:
             self._handle_token_frame(self._current.renewal, kind, frame)
 
     def on_closed(self, connection: HubConnection, closed: HubClosed) -> None:
-        """The connection ended without `close`: by the hub, or by a failure."""
+        """The hub closed the connection, or the connection failed."""
         if self.stopped:
             return
         self._drained.pop(connection, _no_timer)()
         self._handover.caught_up(connection)
-        self.sends.lost(connection)
+        self.sends.connection_lost(connection)
         if self._dialing and self._dialing.connection is connection:
             self._dialing.fail(closed)
         elif self._current and self._current.connection is connection:
             self._current.renewal.stop()
             if closed.code == RESUMED_ELSEWHERE and connection.session.is_offered:
                 if self._dialing:
-                    self._current = None  # resumed by the attempt in progress, whose `ready` follows
+                    self._current = None  # the attempt in progress resumed it, and its `ready` follows
                     return
-                closed = HubClosed(ABNORMAL, closed.reason)  # resumed by an attempt that was given up
-            self._retries.after_connection_of(self._clock.now() - self._current.since)
+                closed = HubClosed(ABNORMAL_CLOSURE, closed.reason)  # an attempt that was given up resumed it
+            self._retries.connection_ended(self._clock.now() - self._current.ready_since)
             self._current = None
             self._reconnect_or_stop(closed)
         elif reconnect_after(closed.code) == "never" and closed.code != RESUMED_ELSEWHERE:
@@ -198,7 +198,7 @@ class Lifecycle:
             token=token,
             clock=self._clock,
             events=self,
-            resumes=self._latest_session,
+            resumed_session=self._latest_session,
             ssl=self._ssl,
         )
         self._connections = {each for each in self._connections if not each.has_ended} | {connection}
@@ -213,7 +213,7 @@ class Lifecycle:
             tokens=self._tokens,
             clock=self._clock,
             present=lambda token: connection.send({"type": "token", "token": token}),
-            is_final=self._stop_if_final,
+            stop_if_final=self._stop_if_final,
         )
 
     def _handle_token_frame(self, renewal: Renewal, kind: str, frame: Frame) -> None:
@@ -268,7 +268,7 @@ class Lifecycle:
         if reconnect == "exchange":
             self._tokens.forget()
         wait = self._retries.next(reconnect, closed.error, self._clock.random())
-        # An attempt in progress (the successor of a drained connection) continues.
+        # An attempt that is in progress, for the successor of a draining connection, continues.
         self._dial_after(wait)
         cause = closed.error.network_cause if closed.error else None
         self._disconnected(
@@ -325,8 +325,8 @@ def _ready_event(frame: Frame, resumed: bool) -> Ready:
 
 def _closed_by_error(why: BaseException) -> HubClosed:
     if isinstance(why, KeywayError):
-        return HubClosed(ABNORMAL, why.code, why)
-    return HubClosed(ABNORMAL, str(why))
+        return HubClosed(ABNORMAL_CLOSURE, why.code, why)
+    return HubClosed(ABNORMAL_CLOSURE, str(why))
 
 
 def _no_timer() -> None:

@@ -14,11 +14,12 @@ from ._protocol import HUB_MAX_FRAME_BYTES, Frame
 MAX_MESSAGES = 256
 MAX_BYTES = 1024 * 1024
 MAX_IN_FLIGHT = 64
-"""Maximum number of sends in flight: a full queue that is sent again after a reconnection must not exceed the hub's
-limit of frames."""
+"""Maximum number of messages in flight, so that a full queue, which is sent again after a reconnection, does not exceed
+the hub's rate limit."""
 RATE_LIMIT_PAUSE_SECONDS = 1.0
 """Pause after the hub answered `rate_limited`."""
-SEQ_BYTES = len(',"seq":9007199254740991')
+MAX_SEQ_BYTES = len(',"seq":9007199254740991')
+"""Maximum size of the field `seq`, which a frame gets when it is sent."""
 
 
 class _PendingSend:
@@ -32,8 +33,8 @@ class _PendingSend:
 
 
 class PendingSends:
-    """At most 256 messages or 1 MiB. Sends are numbered for each connection, so that the hub accepts them once and in
-    order, also after a resumption."""
+    """A queue of at most 256 messages and 1 MiB. Messages are numbered in each session, so that the hub accepts each
+    once and in order, even after a resumption."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -46,7 +47,7 @@ class PendingSends:
 
     async def send(self, frame: Frame) -> Delivery:
         """Returns when the hub acknowledges the message. Cancelling the call removes the message from the queue, unless
-        it was sent before."""
+        it was already sent."""
         pending = self._checked_send(frame)
         self._pending[frame["id"]] = pending
         self._bytes += pending.size
@@ -54,7 +55,7 @@ class PendingSends:
         try:
             return await pending.result
         finally:
-            if pending.seq is None:  # a number that was used must be accepted before the next one
+            if pending.seq is None:  # a numbered message stays: the hub accepts no later number before it
                 self._remove(frame["id"])
                 self._flush()
 
@@ -72,7 +73,7 @@ class PendingSends:
                 self._discard_seq(pending)
         self._flush()
 
-    def lost(self, connection: HubConnection) -> None:
+    def connection_lost(self, connection: HubConnection) -> None:
         """The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again."""
         if self._connection is connection:
             self._connection = None
@@ -113,7 +114,7 @@ class PendingSends:
         self._flush()
 
     def reject_all(self, error: KeywayError) -> None:
-        """Rejects everything in the queue; nothing will be sent any more."""
+        """Rejects all queued messages, and stops sending."""
         if self._cancel_pause:
             self._cancel_pause()
         self._connection = None
@@ -122,7 +123,7 @@ class PendingSends:
 
     def _checked_send(self, frame: Frame) -> _PendingSend:
         try:
-            size = len(encode(frame).encode()) + SEQ_BYTES
+            size = len(encode(frame).encode()) + MAX_SEQ_BYTES
         except (TypeError, ValueError, RecursionError) as cause:
             raise KeywayError("invalid_request", f"The data is not JSON: {cause}.") from cause
         if size > HUB_MAX_FRAME_BYTES:
@@ -139,8 +140,9 @@ class PendingSends:
         self._flush()
 
     def _flush(self) -> None:
-        """Sends as far as the window allows. Messages in flight on the previous connection block later ones until they
-        are acknowledged or lost, since order is not preserved across two nodes."""
+        """Sends queued messages, as many as may be in flight. While messages are in flight over the previous
+        connection, later ones wait until these are acknowledged or lost, since two nodes do not preserve their
+        order."""
         connection = self._connection
         if connection is None or self._cancel_pause:
             return

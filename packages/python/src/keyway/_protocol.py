@@ -13,9 +13,10 @@ Frame = Dict[str, Any]
 HUB_PROTOCOL = "keyway.hub.v1"
 """The subprotocol that a hub client offers and the hub selects."""
 HUB_BEARER_PREFIX = "bearer."
-"""The token is a second offered subprotocol, since not every library sets headers in the same way."""
+"""Prefix of the offered subprotocol that contains the token. No header contains it, since libraries differ in how they
+set headers."""
 HUB_RESUME_PREFIX = "resume."
-"""A broken connection is resumed by offering `resume.<resume_token>.<last seq>` as well."""
+"""Prefix of the offered subprotocol `resume.<resume_token>.<last seq>`, which asks to resume a broken connection."""
 REQUEST_ID_PREFIX = "request."
 """A message whose id has this prefix is a request: each receiver sends one answer."""
 HUB_MAX_FRAME_BYTES = 64 * 1024
@@ -43,5 +44,5 @@ CLOSE_CODES: dict[int, Reconnect] = {
 
 
 def reconnect_after(code: int) -> Reconnect:
-    """Lost connections and unknown codes are retried with back-off."""
+    """How to reconnect after this close code: with back-off after a lost connection and after an unknown code."""
     return CLOSE_CODES.get(code, "backoff")

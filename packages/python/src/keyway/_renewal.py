@@ -11,18 +11,19 @@ from ._errors import KeywayError
 from ._token_source import TokenSource, lifetime_seconds
 
 RENEW_AT_SHARE = 0.8
+"""Fraction of a token's lifetime after which it is renewed at the latest."""
 JITTER_SHARE = 0.1
-"""A random part of this fraction is subtracted, so that agents do not renew simultaneously."""
+"""A random part of this fraction of the lifetime is subtracted, so that agents do not renew simultaneously."""
 MIN_INTERVAL_SECONDS = 5.0
-"""Minimum interval between renewals, since a key that is about to expire yields ever shorter-lived tokens."""
+"""Minimum interval between renewals, since the tokens of a key that is about to expire have ever shorter lifetimes."""
 ANSWER_DEADLINE_SECONDS = 10.0
 """If the hub does not answer a renewal within this time, the agent renews again."""
 SHORTEST_RETRY_SECONDS = 1.0
 
 
 class Renewal:
-    """The timer and the exchange of one connection. `present` sends the token to the hub; `is_final` handles errors
-    that stop the agent, and says whether it did."""
+    """Renews the token of one connection. `present` sends a token to the hub. `stop_if_final` stops the agent if an
+    error is permanent, and returns whether it did."""
 
     def __init__(
         self,
@@ -30,12 +31,12 @@ class Renewal:
         tokens: TokenSource,
         clock: Clock,
         present: Callable[[str], object],
-        is_final: Callable[[BaseException], bool],
+        stop_if_final: Callable[[BaseException], bool],
     ) -> None:
         self._tokens = tokens
         self._clock = clock
         self._present = present
-        self._is_final = is_final
+        self._stop_if_final = stop_if_final
         self._cancel_timer: Callable[[], None] = _no_timer
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
@@ -46,7 +47,7 @@ class Renewal:
         """Until when a refused exchange must not be repeated, by its `Retry-After`."""
 
     def schedule(self, expires_in: object) -> None:
-        """The hub reported the remaining lifetime of the current token."""
+        """Schedules the renewal by the remaining lifetime of the current token, which the hub reported."""
         share = RENEW_AT_SHARE - JITTER_SHARE * self._clock.random()
         self._renew_after(max(lifetime_seconds(expires_in) * share, self._remaining_pause()))
 
@@ -69,7 +70,7 @@ class Renewal:
         self._renew_after(self._remaining_pause())
 
     def stop(self) -> None:
-        """Stops the timer and the exchange."""
+        """Stops the timer, and discards the token of an exchange in progress."""
         self._stopped = True
         self._cancel_timer()
 
@@ -87,11 +88,11 @@ class Renewal:
     async def _renew(self) -> None:
         self._tried_at = self._clock.now()
         try:
-            token = await self._tokens.fresh()
+            token = await self._tokens.get_new()
         except asyncio.CancelledError:
             return
         except Exception as error:
-            if not self._stopped and not self._is_final(error):
+            if not self._stopped and not self._stop_if_final(error):
                 self._retry(error)
             return
         if self._stopped:

@@ -32,7 +32,8 @@ class _PendingRequest:
             self.result.set_exception(error)
 
     def fail_if_all_refused(self) -> None:
-        """Waits for the acknowledgement too, which has the number of receivers: an answer may arrive before it."""
+        """Fails once every receiver has refused. Their number is known from the acknowledgement, before which answers
+        may arrive."""
         if self.receivers == 0:
             self.fail(_no_responders())
         elif self.receivers is not None and len(self.refused_by) >= self.receivers and self.last_refusal:
@@ -60,7 +61,7 @@ class Requests:
         request_id = f"{self._id_prefix}{self._counter}"
         pending = self._pending[request_id] = _PendingRequest()
         sending = asyncio.ensure_future(self._send(request_id, to, data))
-        sending.add_done_callback(lambda sent: _sent(pending, sent))
+        sending.add_done_callback(lambda send: _on_sent(pending, send))
         try:
             return await asyncio.wait_for(pending.result, timeout)
         except asyncio.TimeoutError:
@@ -68,7 +69,7 @@ class Requests:
             raise KeywayError("timeout", message, retryable=True) from None
         finally:
             del self._pending[request_id]
-            sending.cancel()  # has no effect on what the hub has acknowledged
+            sending.cancel()  # drops the request if it has not been sent yet
 
     def handle_answer(self, frame: Frame) -> bool:
         """Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are
@@ -82,18 +83,18 @@ class Requests:
         return True
 
     def reject_all(self, error: KeywayError) -> None:
-        """Rejects all requests: no answer will come any more."""
+        """Rejects all requests, since no more answers can arrive."""
         for pending in self._pending.values():
             pending.fail(error)
 
 
-def _sent(pending: _PendingRequest, sent: asyncio.Future[Delivery]) -> None:
-    if sent.cancelled():
+def _on_sent(pending: _PendingRequest, send: asyncio.Future[Delivery]) -> None:
+    if send.cancelled():
         return
-    error = sent.exception()
+    error = send.exception()
     if error is not None:
         return pending.fail(error)
-    delivery = sent.result()
+    delivery = send.result()
     pending.receivers = delivery.delivered + delivery.held
     pending.fail_if_all_refused()
 

@@ -14,12 +14,14 @@ from ._protocol import REQUEST_ID_PREFIX, Frame, Json
 MAX_CONCURRENT_REQUESTS = 100
 """Maximum number of requests that are handled concurrently."""
 MAX_KEPT_ANSWERS = 256
-"""Number of answers that are kept for repeated requests: a sender repeats what was not acknowledged."""
+"""Maximum number of answers that are kept for repeated requests: a sender repeats messages that were not
+acknowledged."""
 MAX_ERROR_LENGTH = 1000
 """Maximum length of an error's message, in characters."""
 
 Handler = Callable[[Request], Union[Json, Awaitable[Json]]]
-"""A handler's result is the answer. It may raise a `KeywayError` `request_failed` with a `reason` of its own."""
+"""A function whose result is the answer to a request. It may raise a `KeywayError` with the code `request_failed` and a
+`reason` of its own."""
 Send = Callable[[str, Json, str], Awaitable[Delivery]]
 """Sends an answer to a connection, in reply to a request."""
 
@@ -27,7 +29,8 @@ Send = Callable[[str, Json, str], Awaitable[Delivery]]
 class _HandledRequest:
     def __init__(self, sender: str) -> None:
         self.sender = sender
-        """The requesting connection; after the requester reconnected and asked again, its new one."""
+        """The connection to answer: the one that sent the request last, since a requester that reconnects sends it
+        again."""
         self.answer: Json = None
 
 
@@ -51,18 +54,20 @@ class Responder:
         if repeated:
             repeated.sender = sender
             if repeated.answer is not None:
-                self._begin(self._reply(sender, request_id, repeated.answer))
+                self._start_task(self._reply(sender, request_id, repeated.answer))
         elif self.handler is None:
-            self._begin(self._reply(sender, request_id, _error_answer("no_handler", "This agent answers no requests.")))
+            no_handler = _error_answer("no_handler", "This agent answers no requests.")
+            self._start_task(self._reply(sender, request_id, no_handler))
         elif self._running >= MAX_CONCURRENT_REQUESTS:
             busy = _error_answer("busy", f"This agent handles {MAX_CONCURRENT_REQUESTS} requests already.")
-            self._begin(self._reply(sender, request_id, busy))
+            self._start_task(self._reply(sender, request_id, busy))
         else:
             request = Request(request_id, sender, frame.get("from_key_id"), frame.get("data"))
-            # Remembered and counted before the task begins, since the next frame may be read before that.
+            # The request is remembered and counted before its task starts, since the next frame may be read before
+            # that.
             handled = self._remember(request_key, sender)
             self._running += 1
-            self._begin(self._handle(handled, request, self.handler))
+            self._start_task(self._handle(handled, request, self.handler))
         return True
 
     def stop(self) -> None:
@@ -70,7 +75,7 @@ class Responder:
         for task in self._tasks:
             task.cancel()
 
-    def _begin(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -13,18 +13,19 @@ from .objects import SessionAnswer
 from .token_store import SharedTokenStore, StoredTokens, TokenStore
 
 Refresh = Callable[[str, str], Awaitable[SessionAnswer]]
-"""`POST /auth/refresh` with a refresh token and an Idempotency-Key, retried with the same key."""
+"""Calls `POST /auth/refresh` with a refresh token and an Idempotency-Key. Retries use the same key."""
 
 
 class SessionTokens:
-    """One refresh at a time in this client and, with a store that has `exclusive`, among all that share the storage."""
+    """The tokens of a session. One refresh runs at a time in this client, and among all clients that share a store with
+    `exclusive`."""
 
     def __init__(self, store: TokenStore, refresh: Refresh) -> None:
         self._store = store
         self._send_refresh = refresh
         self._refresh_in_progress: asyncio.Task[SessionAnswer | None] | None = None
 
-    def access(self) -> str | None:
+    def access_token(self) -> str | None:
         """The access token; None when nobody is signed in."""
         tokens = self._store.get()
         return tokens.access if tokens else None
@@ -35,7 +36,8 @@ class SessionTokens:
         return tokens.refresh if tokens else None
 
     async def store_sign_in(self, answer: SessionAnswer) -> None:
-        """Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them."""
+        """Stores the tokens of a sign-in. Waits for a refresh in progress, whose answer would otherwise replace
+        them."""
         async with self._exclusive():
             self._store.set(_to_stored_tokens(answer))
 
@@ -45,8 +47,8 @@ class SessionTokens:
             self._store.delete()
 
     async def refresh(self, rejected_token: str | None = None) -> SessionAnswer | None:
-        """Refreshes the tokens, unless `rejected_token`, the rejected access token, was replaced meanwhile: then the
-        answer is None."""
+        """Refreshes the tokens. If the access token `rejected_token` has been replaced in the meantime, returns None
+        without a request."""
         if self._refresh_in_progress is None:
             self._refresh_in_progress = asyncio.create_task(self._renew_exclusively(rejected_token))
             self._refresh_in_progress.add_done_callback(self._refresh_done)
@@ -70,8 +72,8 @@ class SessionTokens:
             raise not_signed_in()
         if rejected_token is not None and tokens.access != rejected_token:
             return None
-        # Stored before it is used: if this process dies before the response, the next one retries with the same key and
-        # gets the same successor, instead of triggering reuse detection.
+        # The key is stored before it is used: if this process dies before the response, the next one retries with the
+        # same key and gets the same tokens, instead of triggering reuse detection.
         key = tokens.refresh_key or secrets.token_hex(16)
         self._store.set(replace(tokens, refresh_key=key))
         try:

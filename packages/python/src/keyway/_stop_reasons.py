@@ -5,10 +5,11 @@ from __future__ import annotations
 from ._errors import KeywayError
 
 _FINAL_STATUSES = frozenset({401, 403})
-"""Statuses of an exchange that is not retryable: the key is refused, whatever the code, which may be unknown here."""
+"""Statuses by which an exchange refuses the key permanently, whatever the code, which this version may not know."""
 
 _FINAL_CODES = frozenset({"invalid_api_key", "invalid_request", "invalid_configuration"})
-"""Codes that are not retryable whatever the status; a malformed key has none, as it is refused before a request."""
+"""Codes that are permanent whatever the status. A malformed key has no status, since it is refused before any
+request."""
 
 _ADVICE = {
     "invalid_api_key": "The API key is unknown here. Check that it is complete and belongs to this service.",
@@ -25,11 +26,12 @@ _ADVICE = {
 }
 
 _FALLBACK_REASONS = {1009: "too_big", 4400: "bad_message", 4409: "resumed_elsewhere", 4410: "revoked"}
-"""The reason to assume for a code without a known reason, since proxies may drop it."""
+"""The reason to assume if a close code comes without a known reason, since proxies may drop the reason."""
 
 
 def is_final(error: object) -> bool:
-    """Whether an error of the token exchange stops the agent. `bad_response` may come from a proxy."""
+    """Whether an error of the token exchange stops the agent. `bad_response` does not, since it may come from a
+    proxy."""
     if not isinstance(error, KeywayError):
         return False
     return error.code in _FINAL_CODES or (error.status in _FINAL_STATUSES and error.code != "bad_response")
@@ -56,8 +58,8 @@ def stop_error_from_close(code: int, reason: str) -> KeywayError:
 
 
 def _error_code(code: int, reason: str) -> str:
-    """The reason of a close with 4403 is the error code by which an exchange refuses the key; it may be unknown
-    here."""
+    """The reason of close code 4403 is the error code by which an exchange would refuse the key; this version may not
+    know it."""
     if code == 4410:
         return "revoked"
     return reason if code == 4403 and reason else "refused"

@@ -14,7 +14,7 @@ MAX_BUFFERED = 10_000
 
 
 class Stream(AsyncIterator[Item], Generic[Item]):
-    """Buffered items are still delivered after `end`. `items` is what they are called in errors, in the plural."""
+    """Delivers buffered items even after `end`. `items` is their name in error messages, in the plural."""
 
     def __init__(self, on_close: Callable[[Stream[Item]], None], items: str) -> None:
         self._queue: asyncio.Queue[tuple[Item] | KeywayError | None] = asyncio.Queue()
@@ -47,7 +47,7 @@ class Stream(AsyncIterator[Item], Generic[Item]):
         item = await self._queue.get()
         if isinstance(item, tuple):
             return item[0]
-        self._queue.put_nowait(None)  # an error is raised once
+        self._queue.put_nowait(None)  # the next call ends the iteration: an error is raised only once
         self._on_close(self)
         if item is None:
             raise StopAsyncIteration

@@ -1,4 +1,4 @@
-"""Agent tokens, by the exchange of an API key or from the caller."""
+"""Agent tokens, from the exchange of an API key or from a function of the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ USABLE_SHARE = 0.8
 EXCHANGE_TIMEOUT_SECONDS = 8.0
 """Shorter than the timeout of a connection attempt, so that the next attempt starts a new exchange."""
 FALLBACK_LIFETIME_SECONDS = 60.0
-"""Used if the lifetime is not a positive number. The hub reports the actual lifetime in `ready`."""
+"""The assumed lifetime if the response has no positive number. The hub reports the actual lifetime in `ready`."""
 MAX_LIFETIME_SECONDS = 86_400.0
 
 
@@ -60,9 +60,9 @@ class TokenSource:
         """A token for a new connection."""
         if self._cached and self._clock.now() < self._cached[1]:
             return self._cached[0]
-        return await self.fresh()
+        return await self.get_new()
 
-    async def fresh(self) -> str:
+    async def get_new(self) -> str:
         """A new token, or that of the exchange in progress."""
         if self._exchange_in_progress is None:
             self._exchange_in_progress = asyncio.create_task(self._obtain())
@@ -94,7 +94,7 @@ class TokenSource:
         token = answer.get("token") if isinstance(answer, dict) else None
         if not isinstance(token, str) or not token:
             raise KeywayError("bad_response", "The token source returned no token.", retryable=True)
-        # Measured from the request, not the response: the token was issued at some point in between.
+        # The lifetime is measured from the request, since the token was issued between the request and the response.
         usable_until = requested_at + USABLE_SHARE * lifetime_seconds(answer.get("expires_in"))
         self._cached = (token, usable_until)
         return token

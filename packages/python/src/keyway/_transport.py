@@ -17,7 +17,7 @@ Credential = Literal["user", "app", "none"]
 
 
 class Transport:
-    """`app` are the id and secret of an app, for its calls."""
+    """Sends calls. `app` is the id and the secret of an app, for calls with its credential."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Transport:
         credential: Credential = "user",
         repeatable: bool | None = None,
     ) -> Any:
-        """Returns the JSON of the answer.
+        """Sends a call, and returns the JSON of its response.
 
         :param repeatable: whether the call may be repeated without a second effect. Default: unless it is a POST
         """
@@ -61,17 +61,17 @@ class Transport:
         return await self._call_in_session(request)
 
     async def _call_in_session(self, request: _Request) -> Any:
-        access = self._tokens.access()
-        if access is None:
+        access_token = self._tokens.access_token()
+        if access_token is None:
             raise not_signed_in()
         try:
-            return await self._send(request, f"Bearer {access}")
+            return await self._send(request, f"Bearer {access_token}")
         except KeywayError as error:
-            # Rejected before it had any effect, so even a non-idempotent call may be sent again.
+            # A call with a rejected token had no effect, so even a non-idempotent call may be sent again.
             if error.code != "invalid_token":
                 raise
-        await self._tokens.refresh(access)
-        return await self._send(request, f"Bearer {self._tokens.access()}")
+        await self._tokens.refresh(access_token)
+        return await self._send(request, f"Bearer {self._tokens.access_token()}")
 
     async def _send(self, request: _Request, credential: str | None) -> Any:
         headers = {**request.headers, **({"authorization": credential} if credential else {})}

@@ -38,7 +38,8 @@ class VerificationKey:
 
 
 def import_key(jwk: dict[str, Any]) -> VerificationKey | None:
-    """The algorithm is that of the key's type; a member `alg` that names another excludes the key."""
+    """Imports a key for the algorithm of its type. Returns None for a type that is not supported, and for a key whose
+    `alg` names another algorithm."""
     key_type = _KEY_TYPES.get((jwk.get("kty"), jwk.get("crv")))
     if key_type is None:
         return None
@@ -49,7 +50,7 @@ def import_key(jwk: dict[str, Any]) -> VerificationKey | None:
     try:
         verify = load(jwk)
     except ValueError:
-        return None  # not a point on the curve
+        return None  # malformed, for example not a point on the curve
     return VerificationKey(alg, verify) if verify else None
 
 

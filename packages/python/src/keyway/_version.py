@@ -1,3 +1,3 @@
-"""The version of this package; the builder of the wheel completes it with the identity of the build."""
+"""The version of this package; `pack.ts`, which builds the wheel, appends a hash of the build."""
 
 VERSION = "0.1.0"

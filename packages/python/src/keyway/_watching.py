@@ -24,15 +24,14 @@ class Presence(TypedDict):
 
 
 class Joined(TypedDict):
-    """A connection is ready; or, if it was listed already, its agent now uses another key or the key has another
-    name."""
+    """A connection is ready; or, if it was already listed, its agent now uses another key or its key has a new name."""
 
     type: Literal["joined"]
     connection: AgentConnectionObject
 
 
 class Left(TypedDict):
-    """A connection ended. `reason`: that of its close code, or `closed`, `lost`, `away`, `node_lost`."""
+    """A connection ended. `reason` is that of its close code, or `closed`, `lost`, `away` or `node_lost`."""
 
     type: Literal["left"]
     connection_id: str
@@ -66,7 +65,7 @@ class Watching:
         return stream
 
     def watch_over(self, connection: HubConnection) -> None:
-        """Watches by means of this connection from now on; the hub first sends a new list."""
+        """Watches over this connection from now on. The hub first sends a new list."""
         self._reset()
         if self._streams:
             self._watched_over, self._partial_list = connection, []

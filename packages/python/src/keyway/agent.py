@@ -77,7 +77,7 @@ class Agent:
 
     @property
     def connection(self) -> Ready | None:
-        """The content of the `ready` frame; None while not connected."""
+        """The event `ready` of the current connection; None while the agent is not connected."""
         return self._lifecycle.ready
 
     @overload
@@ -87,7 +87,7 @@ class Agent:
     def on(self, event: str, listener: Listener) -> Listener: ...
 
     def on(self, event: str, listener: Any = None) -> Any:
-        """Registers a listener; without one it is a decorator. Raises `ValueError` if there is no such event."""
+        """Registers a listener. Without `listener` it is a decorator. Raises `ValueError` if there is no such event."""
         return partial(self._emitter.add, event) if listener is None else self._emitter.add(event, listener)
 
     def off(self, event: str, listener: Callable[[Any], Any]) -> None:
@@ -95,14 +95,14 @@ class Agent:
         self._emitter.remove(event, listener)
 
     def start(self) -> None:
-        """Connects, in the running event loop. Starting again changes nothing."""
+        """Starts to connect, in the running event loop. Further calls have no effect."""
         asyncio.get_running_loop()
         if not self._started:
             self._started = True
             self._lifecycle.dial()
 
     async def run(self) -> None:
-        """Starts, and returns when the agent was closed.
+        """Starts the agent, and returns when it has been closed.
 
         :raises KeywayError: the service stopped the agent permanently; the message says what to do
         """
@@ -116,7 +116,7 @@ class Agent:
             raise stopped.error
 
     async def send(self, to: str, data: Json, *, reply_to: str | None = None) -> Delivery:
-        """Sends `data` to other connections of the same owner: one connection, all of one key, or "all".
+        """Sends `data` to other connections of the same owner: to one connection, to all of one key, or to "all".
 
         Returns when the hub has written it to `delivered` open connections (0 when there is none). Messages are queued
         while disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
@@ -132,15 +132,15 @@ class Agent:
         """Sends a request to one connection, to all of a key, or to "all", and returns the first answer.
 
         :param timeout: in seconds, at most a day
-        :raises KeywayError: `no_responders` at once when nobody is there who answers; `timeout`; `request_failed`
+        :raises KeywayError: `no_responders` at once if no connected agent answers requests; `timeout`; `request_failed`
             with `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
         """
         return await self._lifecycle.requests.request(to, data, timeout)
 
     def on_request(self, handler: Handler) -> Handler:
         """Answers requests with what the handler returns, from now on; a second call replaces the handler. The handler
-        is called once for each request, and for at most 100 at a time: more are refused as `busy`. The key needs
-        `agents:send`. Also a decorator."""
+        is called once for each request. At most 100 requests are handled at a time, and more are refused with `busy`.
+        The key needs `agents:send`. May be used as a decorator."""
         self._lifecycle.responder.handler = handler
         return handler
 
@@ -158,7 +158,7 @@ class Agent:
         return stream
 
     async def close(self) -> None:
-        """Stops the agent. Messages that are not acknowledged yet are refused with `closed`."""
+        """Stops the agent. Messages that are not acknowledged yet fail with `closed`."""
         self._lifecycle.stop(None)
         await self._lifecycle.wait_closed()
 
@@ -172,7 +172,7 @@ class Agent:
         await self.close()
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        """All messages from now on; ends with `close`, raises the error when the service stops the agent."""
+        """All messages from now on. Ends with `close`; raises the error if the service stops the agent."""
         stream = self._lifecycle.inbox.open()
         stopped = self._lifecycle.stopped
         if stopped:

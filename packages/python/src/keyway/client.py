@@ -44,7 +44,7 @@ class Keyway:
         :param tokens: the store of the session's tokens. Default: in memory
         :param app: id and secret of an app, for its calls (`apps`)
         :param max_retries: maximum retries of calls that are safe to retry
-        :param longest_wait_seconds: longest `Retry-After` to wait for; beyond it the error is raised
+        :param longest_wait_seconds: longest `Retry-After` to wait for; if it is longer, the error is raised
         :param timeout_seconds: timeout of each attempt
         :param ssl: an `ssl.SSLContext`, where the service's certificate is not signed by a public authority
         :raises KeywayError: `invalid_configuration`
@@ -65,7 +65,7 @@ class Keyway:
         self.account = AccountCalls(self._transport)
         self.agents = AgentCalls(self._transport)
         self.apps = AppCalls(self._transport)
-        """Needs `app`."""
+        """The calls of an app, which need the parameter `app`."""
 
     async def send_magic_link(
         self, email: str, *, app_id: str | None = None, locale: str | None = None
@@ -84,7 +84,7 @@ class Keyway:
         app_id: str | None = None,
     ) -> SignInAnswer:
         """Signs in by the link's `token`, or by the mail's `code` with the `login_id` of the request, and stores the
-        tokens. Not retried: a link works once."""
+        tokens. Not retried, since a link works only once."""
         path = "/auth/verify-magic-link"
         body = {"email": email, "token": token, "login_id": login_id, "code": code, "app_id": app_id}
         answer = cast(SignInAnswer, await self._public(path, body))
@@ -122,7 +122,7 @@ class Keyway:
         return cast(AgentTokenAnswer, answer)
 
     async def aclose(self) -> None:
-        """Closes the connections to the service. The session stays."""
+        """Closes the connections to the service, without ending the session."""
         await self._client.aclose()
 
     async def __aenter__(self) -> Keyway:

@@ -32,7 +32,7 @@ class RequestLimit(TypedDict):
 
 
 class SpendLimit(TypedDict):
-    """A limit of what apps charge to the key, per calendar day or month (UTC) or ever."""
+    """A limit of what apps may charge to the key, in each calendar day or month (UTC) or in total."""
 
     amount: str
     per: Literal["day", "month", "total"]
@@ -53,7 +53,7 @@ class KeyQuota(TypedDict, total=False):
 
 
 class KeyLimits(TypedDict, total=False):
-    """The limits of a key; empty where there are none. At most one limit of each `per`."""
+    """The limits of a key; empty if it has none. Each list has at most one limit for each `per`."""
 
     requests: List[RequestLimit]
     spend: List[SpendLimit]
@@ -67,7 +67,7 @@ requires no field."""
 
 
 class LastUsedFrom(TypedDict):
-    """The network as limits count it (an IPv4 address, an IPv6 /64), and the User-Agent."""
+    """The network (an IPv4 address or an IPv6 /64) and the User-Agent of the last use."""
 
     network: str
     client: str | None
@@ -150,7 +150,7 @@ class SignInAnswer(SessionAnswer):
 
 
 class SessionObject(TypedDict):
-    """One sign-in. `app_id`: the app that it was opened for, or under whose id the person signed in."""
+    """One sign-in. `app_id` is the app for which it was opened, or under whose id the person signed in."""
 
     id: str
     created_at: str
@@ -203,7 +203,7 @@ class EmailChangeRequested(TypedDict):
 
 
 class EmailChangeObject(TypedDict):
-    """A change of the address that awaits the confirmation by the addresses in `awaits`: `old`, `new`."""
+    """A change of the address. The addresses in `awaits` (`old`, `new`) have not confirmed it yet."""
 
     email: str
     awaits: List[str]
@@ -223,7 +223,7 @@ class AccountObject(TypedDict):
 
 
 class LedgerEntryObject(TypedDict):
-    """A credit or charge; `amount` has a sign. `key_id`: the API key that the charge named."""
+    """A credit or charge; `amount` has a sign. `key_id` is the API key that the charge named."""
 
     id: str
     kind: str
@@ -251,7 +251,7 @@ class SecurityEventObject(_SecurityEventSubject):
 
 
 class UsageBucketObject(TypedDict):
-    """The counts of one hour or one day (UTC). `refused` is by error code."""
+    """The counts of one hour or one day (UTC). `refused` has a count for each error code."""
 
     start: str
     exchanges: int

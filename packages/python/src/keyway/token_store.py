@@ -42,11 +42,11 @@ class TokenStore(Protocol):
 
 @runtime_checkable
 class SharedTokenStore(TokenStore, Protocol):
-    """A storage that several clients or processes share must also let only one of them refresh at a time."""
+    """A store that several clients or processes may share, since it lets only one of them refresh at a time."""
 
     def exclusive(self) -> AsyncContextManager[None]:
         """Waits until no other client of this storage is in this context. Clients read, refresh and write in it, since
-        refresh tokens rotate: two clients that refresh with one of them would end the session."""
+        refresh tokens rotate: if two clients refreshed with the same one, the session would end."""
 
 
 class MemoryTokenStore:
@@ -71,9 +71,9 @@ class MemoryTokenStore:
 
 
 class FileTokenStore:
-    """A file that only this user reads (mode 0600, its folder 0700 if it is new), for all processes of a machine: one
-    at a time refreshes, and the lock of a process that dies is free at once. Windows has no such lock: there only one
-    process may use the file."""
+    """A file that only this user can read (mode 0600; a new folder has 0700), which all processes of a machine may
+    share: one at a time refreshes, and the lock of a process that dies is released at once. Windows has no such lock,
+    so only one process may use the file there."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)

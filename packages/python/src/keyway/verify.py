@@ -32,7 +32,8 @@ class _Scope(TypedDict, total=False):
 
 
 class AgentTokenClaims(_Claims, _Scope):
-    """`agent_id` is the owner's id and equals `sub`; `scope` is space separated, and absent when unrestricted."""
+    """The claims of an agent token. `agent_id` is the owner's id and equals `sub`; `scope` is space separated, and
+    absent when unrestricted."""
 
     type: Literal["agent_ws"]
     agent_id: str
@@ -60,7 +61,7 @@ async def verify_agent_token(
     :param issuer: Keyway's public URL: must equal the token's `iss`; its `/.well-known/jwks.json` has the keys
     :param audience: must equal the token's `aud`: `<public url>/hub`, or the one registered for your app
     :param ssl: an `ssl.SSLContext`, where the issuer's certificate is not signed by a public authority
-    :param now: seconds since 1970
+    :param now: returns the current time in seconds since 1970
     :raises KeywayError: `invalid_token` if it is not valid, `unavailable` if the issuer's keys cannot be fetched
     """
     claims = await _verified(token, "agent_ws", issuer, ssl)
@@ -104,7 +105,8 @@ async def _verified(token: str, typ: str, issuer: str, ssl: Any) -> dict[str, An
 
 
 def _checked_header(part: str, typ: str) -> tuple[str, str]:
-    """Keys that the header names or embeds (jku, x5u, jwk) are never used."""
+    """Returns the key id and the algorithm of a valid header. Keys that it references or embeds (jku, x5u, jwk) are
+    never used."""
     header = _object(part)
     alg, key_id = header.get("alg"), header.get("kid")
     if not isinstance(alg, str) or alg not in TOKEN_ALGS:

@@ -1,4 +1,4 @@
-"""Fields that a call does not send; a field that is None is sent, and removes a value."""
+"""Tells fields that are omitted, which are not sent, from fields that are None, which are sent and remove a value."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class AccountCalls:
         self._call = transport.call
 
     async def get(self) -> AccountObject:
-        """The user, the balance, the subscription and who may charge."""
+        """The user, the balance, the subscription and the apps that may charge."""
         return cast(AccountObject, await self._call("GET", "/v1/me"))
 
     async def update(self, *, name: str) -> AccountObject:

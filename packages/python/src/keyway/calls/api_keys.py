@@ -101,7 +101,7 @@ class ApiKeyCalls:
     async def usage(
         self, key_id: str, *, bucket: Bucket | None = None, start: str | None = None, end: str | None = None
     ) -> UsageAnswer:
-        """The usage of the key, complete up to some seconds ago; as `Keyway.usage`."""
+        """The usage of the key, complete up to some seconds ago. The parameters are those of `Keyway.usage`."""
         path = f"/v1/api-keys/{segment(key_id)}/usage"
         return cast(UsageAnswer, await self._call("GET", path, query=usage_query(bucket, start, end)))
 

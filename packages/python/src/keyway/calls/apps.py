@@ -54,8 +54,8 @@ class AppCalls:
 
     async def verify_key(self, key: str, *, consume: int | None = None) -> KeyVerification:
         """Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of
-        them or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice.
-        Concurrent calls share requests.
+        them or, if they exceed a limit, none. Not retried, since your client waits, and a repeated call would count
+        twice. Concurrent calls share requests.
 
         :raises KeywayError: `rate_limited` (429) and `quota_exhausted` (402), with `retry_after` where waiting helps;
             `forbidden` for a key whose calls this app may not count
