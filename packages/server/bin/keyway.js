@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The launcher. Plain JavaScript for Node 14 and newer, since it runs on the Node of the machine; if that is too old
-// for the service, it starts the Node among the dependencies.
+// Starts the command line. This is plain JavaScript for Node 14 and newer, since it runs on the machine's own Node. If
+// that is too old for the service, it starts the Node that the dependencies include.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -6,11 +6,12 @@ import { setFlagsFromString } from 'node:v8'
 // (docs/performance.md).
 
 // Caches compiled code next to the dependencies, so that TypeScript is stripped once. If nothing can be written, Node
-// continues without a cache. The variable is for the thread of the SQLite writer, which inherits only the environment.
+// continues without a cache. The variable is set for the thread of the SQLite writer, which inherits only the
+// environment.
 const cache = fileURLToPath(new URL('../../../node_modules/.cache/keyway', import.meta.url))
 process.env.NODE_COMPILE_CACHE ??= cache
 enableCompileCache(process.env.NODE_COMPILE_CACHE)
 
-// Nearly all objects of a start are long-lived, so a large young generation would only waste memory. cli/serve.ts lets
-// it grow again once the service is ready.
+// Nearly all objects that are created during the start are long-lived, so a large young generation would only waste
+// memory. cli/serve.ts lets it grow again once the service is ready.
 setFlagsFromString('--semi-space-growth-factor=1')

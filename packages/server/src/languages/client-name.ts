@@ -16,8 +16,8 @@ const SYSTEMS: [RegExp, string][] = [
 ]
 
 /** The name of the browser with this User-Agent, such as `Firefox on Linux`; null for any other program. */
-export function browserOf(client: string, units: Pick<Texts['units'], 'browserOn'>): string | null {
-  const browser = BROWSERS.find(([pattern]) => pattern.test(client))?.[1]
-  const system = SYSTEMS.find(([pattern]) => pattern.test(client))?.[1]
+export function browserOf(userAgent: string, units: Pick<Texts['units'], 'browserOn'>): string | null {
+  const browser = BROWSERS.find(([pattern]) => pattern.test(userAgent))?.[1]
+  const system = SYSTEMS.find(([pattern]) => pattern.test(userAgent))?.[1]
   return browser && system ? units.browserOn({ browser, system }) : (browser ?? null)
 }

@@ -3,7 +3,7 @@ import type { Localization, Texts } from './localization.ts'
 
 const storage = new AsyncLocalStorage<Localization>()
 
-/** Runs `work` in a language: in all that it calls and awaits, `texts` and `localization` are those of the language. */
+/** Runs `work` so that `texts` and `localization()` have this language in everything that it calls and awaits. */
 export function inLanguage<Result>(language: Localization, work: () => Result): Result {
   return storage.run(language, work)
 }

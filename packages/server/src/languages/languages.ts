@@ -8,7 +8,7 @@ export interface LanguageFacts {
   tag: string
   direction: 'ltr' | 'rtl'
   /** The locale of dates and numbers (BCP 47). */
-  formats: string
+  formatLocale: string
   /** Imports the texts of the language. */
   load(): Promise<unknown>
 }
@@ -23,84 +23,84 @@ export const LANGUAGES = {
     name: 'English',
     tag: 'en',
     direction: 'ltr',
-    formats: 'en-GB',
+    formatLocale: 'en-GB',
     load: async () => (await import('./en/index.ts')).texts,
   },
   de: {
     name: 'Deutsch',
     tag: 'de',
     direction: 'ltr',
-    formats: 'de',
+    formatLocale: 'de',
     load: async () => withKnownPlaceholders((await import('./de/index.ts')).texts),
   },
   fr: {
     name: 'Français',
     tag: 'fr',
     direction: 'ltr',
-    formats: 'fr',
+    formatLocale: 'fr',
     load: async () => withKnownPlaceholders((await import('./fr/index.ts')).texts),
   },
   es: {
     name: 'Español',
     tag: 'es',
     direction: 'ltr',
-    formats: 'es',
+    formatLocale: 'es',
     load: async () => withKnownPlaceholders((await import('./es/index.ts')).texts),
   },
   pt: {
     name: 'Português',
     tag: 'pt-BR',
     direction: 'ltr',
-    formats: 'pt-BR',
+    formatLocale: 'pt-BR',
     load: async () => withKnownPlaceholders((await import('./pt/index.ts')).texts),
   },
   it: {
     name: 'Italiano',
     tag: 'it',
     direction: 'ltr',
-    formats: 'it',
+    formatLocale: 'it',
     load: async () => withKnownPlaceholders((await import('./it/index.ts')).texts),
   },
   nl: {
     name: 'Nederlands',
     tag: 'nl',
     direction: 'ltr',
-    formats: 'nl',
+    formatLocale: 'nl',
     load: async () => withKnownPlaceholders((await import('./nl/index.ts')).texts),
   },
   pl: {
     name: 'Polski',
     tag: 'pl',
     direction: 'ltr',
-    formats: 'pl',
+    formatLocale: 'pl',
     load: async () => withKnownPlaceholders((await import('./pl/index.ts')).texts),
   },
   tr: {
     name: 'Türkçe',
     tag: 'tr',
     direction: 'ltr',
-    formats: 'tr',
+    formatLocale: 'tr',
     load: async () => withKnownPlaceholders((await import('./tr/index.ts')).texts),
   },
   ja: {
     name: '日本語',
     tag: 'ja',
     direction: 'ltr',
-    formats: 'ja',
+    formatLocale: 'ja',
     load: async () => withKnownPlaceholders((await import('./ja/index.ts')).texts),
   },
   zh: {
     name: '简体中文',
     tag: 'zh-Hans',
     direction: 'ltr',
-    formats: 'zh-CN',
+    formatLocale: 'zh-CN',
     load: async () => withKnownPlaceholders((await import('./zh/index.ts')).texts),
   },
   ar: {
     name: 'العربية',
     tag: 'ar',
     direction: 'rtl',
-    formats: 'ar-u-nu-latn',
+    formatLocale: 'ar-u-nu-latn',
     load: async () => withKnownPlaceholders((await import('./ar/index.ts')).texts),
   },
 } as const satisfies Record<keyof PluralForms, LanguageFacts>

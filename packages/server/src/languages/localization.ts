@@ -14,11 +14,11 @@ export interface Localization {
   readonly direction: 'ltr' | 'rtl'
   readonly texts: Texts
   number(count: number): string
-  /** A decimal string as `$2.00`; a change also has a sign, `+$2.00`. */
+  /** A decimal string as `$2.00`, or with the kind `change` as `+$2.00`. */
   dollars(amount: string, kind?: 'change'): string
   /** The date in UTC. */
   date(instant: Instant): string
-  /** Date and time in UTC, followed by `UTC`. */
+  /** The date and time in UTC, followed by `UTC`. */
   dateAndTime(instant: Instant): string
   /** A number of seconds as `3 minutes ago`. */
   ago(seconds: number): string
@@ -34,14 +34,16 @@ const AGE_UNITS = [
 
 /** @param texts the texts of the language's folder, with the operator's replacements */
 export function createLocalization(language: Language, texts: unknown): Localization {
-  const { tag, direction, formats } = LANGUAGES[language]
+  const { tag, direction, formatLocale } = LANGUAGES[language]
   // Created on first use, since creating them takes milliseconds, which would delay the start of the process.
-  const numbers = once(() => new Intl.NumberFormat(formats))
-  const money = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, MONEY))
-  const signedMoney = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, SIGNED_MONEY))
-  const dates = once(() => new Intl.DateTimeFormat(formats, { dateStyle: 'medium', timeZone: 'UTC' }))
-  const times = once(() => new Intl.DateTimeFormat(formats, TIME))
-  const ages = once(() => new Intl.RelativeTimeFormat(formats))
+  const numbers = once(() => new Intl.NumberFormat(formatLocale))
+  const money = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, MONEY))
+  const signedMoney = once(
+    () => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, SIGNED_MONEY),
+  )
+  const dates = once(() => new Intl.DateTimeFormat(formatLocale, { dateStyle: 'medium', timeZone: 'UTC' }))
+  const times = once(() => new Intl.DateTimeFormat(formatLocale, TIME))
+  const ages = once(() => new Intl.RelativeTimeFormat(formatLocale))
   const plurals = once(() => new Intl.PluralRules(language))
   const preparedTexts = prepare(texts as typeof english, plurals, numbers, direction)
   return {
@@ -77,7 +79,7 @@ function once<Value>(create: () => Value): () => Value {
 }
 
 const TIME = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const
-/** Amounts have 2 to 6 decimal places. */
+/** The format of amounts, which have 2 to 6 decimal places. */
 const MONEY = {
   style: 'currency',
   currency: 'USD',
@@ -87,7 +89,7 @@ const MONEY = {
 } as const
 const SIGNED_MONEY = { ...MONEY, signDisplay: 'exceptZero' } as const
 
-/** U+200E. In right-to-left text, the sign and symbol of an amount would move to its other side without this mark. */
+/** U+200E. Without this mark, right-to-left text would show the sign and symbol of an amount on its other side. */
 const LEFT_TO_RIGHT_MARK = '\u200e'
 
 export interface Localizations {

@@ -1,9 +1,9 @@
 import { isLanguage, LANGUAGES, type Language } from './languages.ts'
 
-/** How much of an `Accept-Language` header is read, in characters and in language ranges. Browsers send less. */
+/** How many characters and language ranges of an `Accept-Language` header are read. Browsers send fewer. */
 const MAX_HEADER_LENGTH = 1000
 const MAX_RANGES = 32
-/** The length that RFC 5646 section 4.4.1 asks implementations to allow for. */
+/** Maximum length of a language tag. RFC 5646 section 4.4.1 asks implementations to allow at least this length. */
 const MAX_TAG_LENGTH = 35
 
 /** A language range and its weight, which has at most three decimal places (RFC 9110 section 12.4.2). */
@@ -46,7 +46,7 @@ export function parseLocale(text: string): string | null {
   }
 }
 
-/** The tag of the language that `negotiate` finds. */
+/** The tag of the language that `negotiate` finds; null if it finds none. */
 export function localeOf(acceptLanguage: string | undefined): string | null {
   const language = negotiate(acceptLanguage)
   return language && LANGUAGES[language].tag

@@ -5,10 +5,10 @@ import { isPlural, placeholdersOf } from './text.ts'
 const MAX_TEXT_LENGTH = 2000
 /** Maximum number of mistakes that are listed for one file. */
 const MAX_MISTAKES = 20
-/** Maximum length of an unknown name for which a similar known one is suggested. */
+/** Maximum length of an unknown name for which a similar name is suggested. Longer names are not compared. */
 const MAX_NAME_LENGTH = 60
 
-/** Content that every mail must have. If a mistake in a replacement would remove it, the message about that says so. */
+/** Content that every mail must have. If a mistake in a replacement would remove it, the error message names it. */
 const REQUIRED_CONTENT: [key: RegExp, content: string][] = [
   [/^mails\.(.+\.button|keysButton)$/, 'the button of the mail'],
   [/^mails\.expires$/, 'the note that the link and the code expire after 5 minutes'],

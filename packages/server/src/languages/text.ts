@@ -1,4 +1,4 @@
-/** The plural categories of each language (CLDR): a text that depends on a number is written once for each. */
+/** The plural categories of each language (CLDR). A text that depends on a number has one form for each category. */
 export interface PluralForms {
   en: 'one' | 'other'
   de: 'one' | 'other'
@@ -40,8 +40,8 @@ export type PreparedTexts<Texts> = Texts extends string
     : { readonly [Key in keyof Texts]: PreparedTexts<Texts[Key]> }
 
 /** A text with placeholders as pages use it: a function of the placeholders' values. */
-export type TextTemplate<Names extends string, More = unknown> = (
-  values: Record<Names, Value> & More,
+export type TextTemplate<Names extends string, OtherValues = unknown> = (
+  values: Record<Names, Value> & OtherValues,
 ) => string
 
 /**
@@ -100,13 +100,13 @@ export function isPlural(texts: object): texts is Plural {
   return 'other' in texts && ('one' in texts || Object.keys(texts).length === 1)
 }
 
-/** The characters around a value that let its first letter decide its direction (UAX #9: FSI and PDI). */
+/** FSI and PDI (UAX #9). The direction of a value between them is that of its own first letter. */
 const [ISOLATE, END_OF_ISOLATE] = ['\u2068', '\u2069']
 
 /**
  * Turns texts with placeholders into functions of their values. `rules` chooses plural forms, `numbers` formats
- * numbers. In texts from right to left each value is isolated: without that, an address or a key’s prefix would
- * exchange places with the punctuation around it.
+ * numbers. In right-to-left texts each value is isolated: otherwise an address or a key’s prefix would exchange places
+ * with the punctuation around it.
  */
 export function prepare<Texts>(
   texts: Texts,

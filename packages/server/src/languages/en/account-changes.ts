@@ -1,4 +1,4 @@
-/** Changes of the account itself: its address and its deletion, on pages and in mails. */
+/** The texts about changes of the account itself (its address, its deletion), on pages and in mails. */
 export const accountChangesTexts = {
   addressChange: {
     title: 'Change the address',

@@ -1,4 +1,4 @@
-/** The page of a new key, the live view of a key's connections, and agents. */
+/** The texts of the page of a new key, of the live view of a key's connections, and of the pages about agents. */
 export const agentsTexts = {
   live: {
     title: 'Live: {name}',

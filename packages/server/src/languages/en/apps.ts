@@ -1,4 +1,4 @@
-/** Apps that people sign in to with their account here. */
+/** The texts about apps that people sign in to with their account here. */
 export const appsTexts = {
   apps: {
     signInTo: 'to continue to {app}',

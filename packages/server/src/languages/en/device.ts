@@ -1,4 +1,4 @@
-/** The approval of devices that request access (RFC 8628). */
+/** The texts about the approval of devices that request access (RFC 8628). */
 export const deviceTexts = {
   device: {
     title: 'Connect a device',

@@ -1,4 +1,4 @@
-/** The texts around the documentation, which is in English itself. */
+/** The texts around the documentation, which itself is in English. */
 export const docsTexts = {
   docs: {
     title: 'Documentation',

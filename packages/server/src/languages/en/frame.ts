@@ -1,4 +1,4 @@
-/** The frame of every page, notices after an action, and errors. */
+/** The texts of the frame of every page, of notices after an action, and of errors. */
 export const frameTexts = {
   nav: {
     main: 'Main',

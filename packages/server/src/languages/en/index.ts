@@ -11,7 +11,7 @@ import { listsTexts } from './lists.ts'
 import { mailsTexts } from './mails.ts'
 import { signInTexts } from './sign-in.ts'
 
-/** All texts for people in English, from which the types of those in other languages are derived. */
+/** All texts for people, in English. The types of the texts in other languages are derived from these. */
 export const texts = {
   ...frameTexts,
   ...signInTexts,

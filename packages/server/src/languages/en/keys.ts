@@ -1,4 +1,4 @@
-/** Keys, the forms that create and change them, and their usage. */
+/** The texts about keys, the forms that create and change them, and their usage. */
 export const keysTexts = {
   keys: {
     title: 'API keys',

@@ -1,4 +1,4 @@
-/** The lists of keys and of security events. */
+/** The texts of the lists of keys and of security events. */
 export const listsTexts = {
   keyList: {
     search: 'Search',

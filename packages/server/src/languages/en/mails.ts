@@ -1,4 +1,4 @@
-/** The texts of all mails. The program formats `{time}`, `{date}` and `{at}`, in UTC. */
+/** The texts of all mails. `{time}`, `{date}` and `{at}` are filled with times in UTC. */
 export const mailsTexts = {
   mails: {
     paste: 'If the button does not work, open this address in your browser:',

@@ -1,7 +1,7 @@
 import type { docsTexts as english } from '../en/docs.ts'
 import type { Translation } from '../text.ts'
 
-/** Around the documents, which are in English themselves. */
+/** The texts around the documentation, which itself is in English. */
 export const docsTexts = {
   docs: {
     title: 'Documentatie',
