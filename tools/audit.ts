@@ -1,6 +1,6 @@
 /**
- * Checks shipped packages against the registry's advisories. Fails if one is high or critical; if the registry gives no
- * advisories (offline, a mirror), says so and succeeds.
+ * Checks the shipped packages against the registry's security advisories, and fails if an advisory is high or critical.
+ * If the registry cannot be reached, or is a mirror without advisories, it says so and succeeds.
  */
 import { spawnSync } from 'node:child_process'
 

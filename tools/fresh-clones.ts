@@ -1,7 +1,7 @@
 /**
  * `npm run test:clones -- --count 20 --busy 5`: tests README's first commands in fresh clones. Each round clones HEAD,
- * runs `npm ci && npm test` in the clone and removes it; the last `--busy` rounds run next to three busy processes.
- * Prints a table; status 1 if a round failed, whose log is kept.
+ * runs `npm ci && npm test` in the clone and removes it. The last `--busy` rounds run next to three busy processes.
+ * Prints a table. If a round fails, its log is kept and the exit status is 1.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ const BUSY_LOOPS = 3
 
 interface Round {
   round: number
-  beside: string
+  load: string
   'npm ci': string
   'npm test': string
   tests: string
@@ -49,7 +49,7 @@ async function tryClone(round: number, isBusy: boolean): Promise<Round> {
     rmSync(ok ? folder : clone, { recursive: true, force: true, maxRetries: 3 })
     return {
       round,
-      beside: isBusy ? `${BUSY_LOOPS} busy loops` : '-',
+      load: isBusy ? `${BUSY_LOOPS} busy loops` : '-',
       'npm ci': install.seconds,
       'npm test': tests.seconds,
       tests: summary,

@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 import { MUST_HAVE_ALL } from '../packages/server/test/support/missing-servers.ts'
 import { createInStaging, installOnce, isInstalled, run, withLock } from './npm-folder.ts'
 
-/** Tools for tests; `npm ci` in this folder installs all of them. */
+/** A tool that tests need. `npm ci` in this folder installs all of them. */
 export type Tool =
   | 'acorn'
   | 'attw'
@@ -24,7 +24,7 @@ interface TestContext {
 
 const FOLDER = import.meta.dirname
 const MODULES = join(FOLDER, 'node_modules')
-/** Tools that are imported, not run. */
+/** Tools that are packages to import rather than programs to run. */
 const LIBRARIES: readonly Tool[] = [
   'acorn',
   'axe-core',
@@ -95,7 +95,7 @@ function hasPackedBrowser(): boolean {
   return isInstalled(FOLDER) && existsSync(join(MODULES, '@sparticuz/chromium/package.json'))
 }
 
-/** Unpacks in a staging folder, since the package takes a partially unpacked browser for a complete one. */
+/** Unpacks the browser in a staging folder, since its package takes a partially unpacked browser for a complete one. */
 async function unpackBrowser(): Promise<void> {
   const unpack = "import('@sparticuz/chromium').then(({ default: packed }) => packed.executablePath())"
   await withLock(FOLDER, async () => {

@@ -1,4 +1,5 @@
-// Runs before the tests. JavaScript for Node 14, because it runs on the machine's Node if the dependencies are missing.
+// Runs before the tests. It is JavaScript for Node 14, since without the dependencies it runs on the machine's own
+// Node.
 const REQUIRED_NODE = 24
 
 if (Number(process.versions.node.split('.')[0]) < REQUIRED_NODE) {

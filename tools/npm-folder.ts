@@ -42,8 +42,8 @@ function packagesOf(lockFile: string): Packages {
 }
 
 /**
- * Installs the folder's packages if they are missing. One process installs while the others wait; if it is killed,
- * another one installs; if it fails, the waiting ones do not retry.
+ * Installs the folder's packages if they are missing. One process installs while the others wait. If it is killed,
+ * another process installs; if its installation fails, the waiting processes do not retry.
  *
  * @returns whether the packages are installed
  */
@@ -120,7 +120,7 @@ function tryLock(lock: DatabaseSync): boolean {
 /** https://www.sqlite.org/rescode.html#busy */
 const SQLITE_BUSY = 5
 
-/** Whether the command ended with status 0; false if it does not exist. */
+/** Runs a command. Resolves with whether it exists and ended with status 0. */
 export function run(
   command: string,
   args: string[],
@@ -139,7 +139,7 @@ export function run(
   })
 }
 
-/** Ignores errors: if a killed npm is still writing there, the next call removes the folder. */
+/** Removes a folder, and ignores errors: if a killed npm is still writing there, the next call removes it. */
 async function remove(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
 }

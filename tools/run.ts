@@ -1,4 +1,4 @@
-/** Runs one of the heavy tools, which is installed if it is missing: `node tools/run.ts biome check .` */
+/** Runs a tool of tools/install.ts, which is installed if it is missing: `node tools/run.ts biome check .` */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { requireTool, type Tool } from './install.ts'

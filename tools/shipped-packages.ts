@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 export interface ShippedPackage {
   name: string
-  /** The installed folder, below the checkout. */
+  /** The path of the installed package, relative to the checkout. */
   path: string
   version: string
   /** The hash of the archive: its algorithm, a hyphen, and base64. */
@@ -20,7 +20,7 @@ interface LockedPackage {
   link?: boolean
 }
 
-/** The packages that `npm ci --omit=dev` installs, from the lock file, without this project's own. */
+/** The packages that `npm ci --omit=dev` installs, except this project's own, as listed in the lock file. */
 export function shippedPackages(): ShippedPackage[] {
   const lock = JSON.parse(readFileSync(join(import.meta.dirname, '../package-lock.json'), 'utf8'))
   return Object.entries<LockedPackage>(lock.packages)

@@ -84,7 +84,7 @@ KEYWAY_METRICS_PORT='$metrics_port'
 KEYWAY_JOURNAL_DIR='$state/journal'
 ENV
 )
-# Whatever else the file holds was added by hand.
+# All other lines of the file were added by hand, and are kept.
 added=$(grep -vE "^($(cut -d= -f1 <<<"$managed" | paste -sd'|'))=" "$etc/keyway.env" 2>/dev/null || true)
 printf '%s\n' "$managed" ${added:+"$added"} >"$etc/keyway.env"
 cat >"$etc/keyway" <<COMMAND
