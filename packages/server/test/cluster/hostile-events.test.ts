@@ -7,7 +7,7 @@ import { until } from '../support/patience.ts'
 import { redisMissing } from '../support/redis.ts'
 import { fuzzEvents, openTappedNodes, sendAndReceive } from './hostile-events.ts'
 
-const COUNT = 5_000
+const NOTIFICATION_COUNT = 5_000
 
 const OPTIONS = { skip: postgresMissing() || redisMissing() }
 
@@ -32,7 +32,7 @@ for (const carrier of ['PostgreSQL', 'Redis'] as const) {
         assert.ok(!readableText.includes(secret), `${secret} can be read`)
     })
 
-    test('forged notifications have no effect', t => fuzzEvents(t, carrier, COUNT))
+    test('forged notifications have no effect', t => fuzzEvents(t, carrier, NOTIFICATION_COUNT))
 
     test('replayed events have no effect, also on a node that started after they were recorded', async t => {
       const nodes = await openTappedNodes(t, carrier)

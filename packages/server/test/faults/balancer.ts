@@ -77,8 +77,8 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
 
   function pickNode(): Node {
     const availableNodes = nodes.filter(node => node.excludedUntil <= performance.now())
-    const choice = availableNodes.length > 0 ? availableNodes : nodes
-    return choice[nextTurn++ % choice.length]!
+    const candidates = availableNodes.length > 0 ? availableNodes : nodes
+    return candidates[nextTurn++ % candidates.length]!
   }
 
   function exclude(node: Node): void {

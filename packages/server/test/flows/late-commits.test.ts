@@ -37,7 +37,7 @@ function createGate(t: TestContext) {
 }
 
 /** The storage, with transactions that wait at the gate just before their COMMIT. */
-function committingLate<Base extends Storage>(storage: Base, gate: ReturnType<typeof createGate>): Base {
+function withLateCommits<Base extends Storage>(storage: Base, gate: ReturnType<typeof createGate>): Base {
   return {
     ...storage,
     transaction: (work, landed) =>
@@ -53,7 +53,7 @@ forEachEngine(engine => {
     const { user, session } = await services.signIn('ann@example.com')
     const sessionsCommittingLate = createSessions({
       ...services,
-      storage: committingLate(storage, gate),
+      storage: withLateCommits(storage, gate),
       lifetimes: services.lifetimes,
     })
     const pendingEnd = sessionsCommittingLate.end(user.id, session.id, caller())

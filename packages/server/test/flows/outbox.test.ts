@@ -90,7 +90,7 @@ async function openOutbox(engine: EngineName, t: TestContext) {
     return message.id
   }
 
-  function dispatcher(
+  function newDispatcher(
     changes: { storage?: Storage; mailer?: Mailer; log?: Log; random?: () => number } = {},
   ) {
     return createDispatcher({
@@ -115,14 +115,14 @@ async function openOutbox(engine: EngineName, t: TestContext) {
     code: '12345678',
     expiresAt: clock.now() + 5 * MINUTE,
   })
-  return { ...testStorage, timers, outbox, mailer, enqueue, dispatcher, lastMail, signIn }
+  return { ...testStorage, timers, outbox, mailer, enqueue, newDispatcher, lastMail, signIn }
 }
 
 forEachEngine(engine => {
   describe('a queued mail', () => {
     test('is sent as soon as its transaction is durable', async t => {
-      const { mailer, enqueue, dispatcher } = await openOutbox(engine, t)
-      const startedDispatcher = dispatcher()
+      const { mailer, enqueue, newDispatcher } = await openOutbox(engine, t)
+      const startedDispatcher = newDispatcher()
       startedDispatcher.start()
       await enqueue('ada@example.com')
       await mailer.until(() => mailer.taken.length === 1)
@@ -131,7 +131,7 @@ forEachEngine(engine => {
     })
 
     test('is not queued when its transaction fails', async t => {
-      const { storage, outbox, mailer, clock, dispatcher } = await openOutbox(engine, t)
+      const { storage, outbox, mailer, clock, newDispatcher } = await openOutbox(engine, t)
       const message = {
         id: newId(clock.now()),
         recipient: email('a@example.com'),
@@ -144,18 +144,18 @@ forEachEngine(engine => {
           throw new Error('rolled back')
         }),
       )
-      assert.equal(await dispatcher().drain(), 0)
+      assert.equal(await newDispatcher().drain(), 0)
       assert.equal(mailer.attempts, 0)
     })
 
     test('is queued once when its transaction is retried', async t => {
-      const { storage, outbox, mailer, clock, dispatcher } = await openOutbox(engine, t)
+      const { storage, outbox, mailer, clock, newDispatcher } = await openOutbox(engine, t)
       const id = newId(clock.now())
       const message = { id, recipient: email('a@example.com'), userId: null, now: clock.now() }
       for (let n = 0; n < 3; n++) {
         await storage.transaction(tx => outbox.enqueue(tx, { ...message, content: { kind: 'test' } }))
       }
-      assert.equal(await dispatcher().drain(), 1)
+      assert.equal(await newDispatcher().drain(), 1)
       assert.equal(mailer.taken.length, 1)
     })
 
@@ -166,23 +166,23 @@ forEachEngine(engine => {
     })
 
     test('is stored without content after delivery', async t => {
-      const { enqueue, dispatcher, lastMail, signIn } = await openOutbox(engine, t)
+      const { enqueue, newDispatcher, lastMail, signIn } = await openOutbox(engine, t)
       await enqueue('a@example.com', signIn())
-      await dispatcher().drain()
+      await newDispatcher().drain()
       const row = await lastMail('a@example.com')
       assert.equal(row.state, 'sent')
       assert.equal(row.sealedContent, null)
     })
 
     test('is rendered for new or existing accounts by the state at delivery', async t => {
-      const { storage, clock, mailer, enqueue, dispatcher, signIn } = await openOutbox(engine, t)
+      const { storage, clock, mailer, enqueue, newDispatcher, signIn } = await openOutbox(engine, t)
       await enqueue('known@example.com', signIn())
       await enqueue('stranger@example.com', signIn())
       const user = { id: newId(clock.now()), email: email('known@example.com'), name: null, locale: null }
       await storage.transaction(tx =>
         tx.users.insert({ ...user, role: 'user', status: 'active', createdAt: clock.now(), deletesAt: null }),
       )
-      await dispatcher().drain()
+      await newDispatcher().drain()
       const templates = Object.fromEntries(mailer.taken.map(mail => [mail.to, mail.template]))
       assert.deepEqual(templates, { 'known@example.com': 'login', 'stranger@example.com': 'signup' })
     })
@@ -190,14 +190,14 @@ forEachEngine(engine => {
 
   describe('a temporarily failed delivery', () => {
     test('is retried with back-off under the same Message-ID until it succeeds', async t => {
-      const { mailer, enqueue, dispatcher, timers, clock, lastMail } = await openOutbox(engine, t)
+      const { mailer, enqueue, newDispatcher, timers, clock, lastMail } = await openOutbox(engine, t)
       const ids = new Set<string>()
       mailer.onDeliver = async mail => {
         ids.add(mail.messageId)
         if (mailer.attempts < 4) throw new Error('451 try later')
       }
       const id = await enqueue('a@example.com')
-      const retryingDispatcher = dispatcher()
+      const retryingDispatcher = newDispatcher()
       const pausesInSeconds: number[] = []
       for (let n = 0; n < 3; n++) {
         assert.equal(await retryingDispatcher.drain(), 0)
@@ -214,12 +214,12 @@ forEachEngine(engine => {
     })
 
     test('is retried by the dispatcher’s timer', async t => {
-      const { mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
+      const { mailer, enqueue, newDispatcher, timers, lastMail } = await openOutbox(engine, t)
       let isFailing = true
       mailer.onDeliver = async () => {
         if (isFailing) throw new Error('no')
       }
-      const runningDispatcher = dispatcher()
+      const runningDispatcher = newDispatcher()
       runningDispatcher.start()
       await enqueue('a@example.com')
       await mailer.until(() => mailer.attempts === 1)
@@ -232,13 +232,13 @@ forEachEngine(engine => {
     })
 
     test('is retried after at most a minute', async t => {
-      const { mailer, enqueue, dispatcher, timers, clock, lastMail } = await openOutbox(engine, t)
+      const { mailer, enqueue, newDispatcher, timers, clock, lastMail } = await openOutbox(engine, t)
       let isDown = true
       mailer.onDeliver = async () => {
         if (isDown) throw new Error('ECONNREFUSED')
       }
       await enqueue('a@example.com', { kind: 'welcome', trialCredit: '2.00' })
-      const runningDispatcher = dispatcher()
+      const runningDispatcher = newDispatcher()
       for (const start = clock.now(); clock.now() - start < 60 * MINUTE; timers.advance(MAX_BACKOFF)) {
         await runningDispatcher.drain()
       }
@@ -251,13 +251,13 @@ forEachEngine(engine => {
     })
 
     test('fails after three days', async t => {
-      const { mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
+      const { mailer, enqueue, newDispatcher, timers, lastMail } = await openOutbox(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('no')
       }
       await enqueue('a@example.com')
       timers.advance(3 * DAY)
-      await dispatcher().drain()
+      await newDispatcher().drain()
       const row = await lastMail('a@example.com')
       assert.equal(row.state, 'failed')
       assert.ok(row.sealedContent, 'kept, so that an administrator can send it again')
@@ -265,12 +265,12 @@ forEachEngine(engine => {
   })
 
   test('a permanent refusal fails at once, with its reason and without the address', async t => {
-    const { mailer, enqueue, dispatcher, lastMail } = await openOutbox(engine, t)
+    const { mailer, enqueue, newDispatcher, lastMail } = await openOutbox(engine, t)
     mailer.onDeliver = async () => {
       throw new MailRejected('550 5.1.1 <gone@example.com> unknown, see https://relay.test/x?token=1')
     }
     await enqueue('gone@example.com')
-    assert.equal(await dispatcher().drain(), 0)
+    assert.equal(await newDispatcher().drain(), 0)
     const row = await lastMail('gone@example.com')
     assert.equal(row.state, 'failed')
     assert.equal(mailer.attempts, 1)
@@ -279,17 +279,17 @@ forEachEngine(engine => {
 
   describe('a sign-in mail', () => {
     test('with one minute of validity left is sent', async t => {
-      const { enqueue, dispatcher, timers, signIn } = await openOutbox(engine, t)
+      const { enqueue, newDispatcher, timers, signIn } = await openOutbox(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE)
-      assert.equal(await dispatcher().drain(), 1)
+      assert.equal(await newDispatcher().drain(), 1)
     })
 
     test('with less than a minute of validity left is not sent', async t => {
-      const { mailer, enqueue, dispatcher, timers, signIn, lastMail } = await openOutbox(engine, t)
+      const { mailer, enqueue, newDispatcher, timers, signIn, lastMail } = await openOutbox(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE + 1)
-      assert.equal(await dispatcher().drain(), 0)
+      assert.equal(await newDispatcher().drain(), 0)
       assert.equal(mailer.attempts, 0)
       const row = await lastMail('a@example.com')
       assert.equal(row.state, 'expired')
@@ -297,23 +297,23 @@ forEachEngine(engine => {
     })
 
     test('that cannot be delivered in time is dropped', async t => {
-      const { mailer, enqueue, dispatcher, timers, signIn, lastMail } = await openOutbox(engine, t)
+      const { mailer, enqueue, newDispatcher, timers, signIn, lastMail } = await openOutbox(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('451 later')
       }
       await enqueue('a@example.com', signIn())
-      for (let n = 0; n < 12; n++, timers.advance(30 * SECOND)) await dispatcher().drain()
+      for (let n = 0; n < 12; n++, timers.advance(30 * SECOND)) await newDispatcher().drain()
       assert.equal((await lastMail('a@example.com')).state, 'expired')
     })
   })
 
   test('a recipient whose server hangs delays no other mail, and is retried after its deadline', async t => {
-    const { mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
+    const { mailer, enqueue, newDispatcher, timers, lastMail } = await openOutbox(engine, t)
     mailer.onDeliver = mail =>
       mail.to === 'hangs@example.com' ? new Promise<void>(() => {}) : Promise.resolve()
     await enqueue('hangs@example.com')
     for (let n = 0; n < 50; n++) await enqueue(`u${n}@example.com`)
-    const runningDispatcher = dispatcher()
+    const runningDispatcher = newDispatcher()
     const draining = runningDispatcher.drain()
     await mailer.until(() => mailer.taken.length === 50 && mailer.attempts === 51)
     timers.advance(DELIVERY_DEADLINE)
@@ -337,7 +337,7 @@ forEachEngine(engine => {
   })
 
   test('at most eight deliveries run concurrently', async t => {
-    const { mailer, enqueue, dispatcher } = await openOutbox(engine, t)
+    const { mailer, enqueue, newDispatcher } = await openOutbox(engine, t)
     let activeCount = 0
     let maxActive = 0
     mailer.onDeliver = async () => {
@@ -346,12 +346,12 @@ forEachEngine(engine => {
       activeCount--
     }
     for (let n = 0; n < 40; n++) await enqueue(`u${n}@example.com`)
-    assert.equal(await dispatcher().drain(), 40)
+    assert.equal(await newDispatcher().drain(), 40)
     assert.ok(maxActive <= 8, `${maxActive}`)
   })
 
   test('a mail sealed under a missing secret fails, and others are sent', async t => {
-    const { storage, clock, mailer, enqueue, dispatcher, lastMail } = await openOutbox(engine, t)
+    const { storage, clock, mailer, enqueue, newDispatcher, lastMail } = await openOutbox(engine, t)
     const outboxWithLostSecret = createOutbox({ secrets: createSecrets([Buffer.alloc(32, 9)]) })
     const message = {
       id: newId(clock.now()),
@@ -363,7 +363,7 @@ forEachEngine(engine => {
       outboxWithLostSecret.enqueue(tx, { ...message, content: { kind: 'test' } }),
     )
     await enqueue('fine@example.com')
-    assert.equal(await dispatcher().drain(), 1)
+    assert.equal(await newDispatcher().drain(), 1)
     assert.deepEqual(
       mailer.taken.map(mail => mail.to),
       ['fine@example.com'],
@@ -374,12 +374,12 @@ forEachEngine(engine => {
   })
 
   test('after a crash between sending and settling the mail is sent again under the same Message-ID', async t => {
-    const { storage, mailer, enqueue, dispatcher, timers } = await openOutbox(engine, t)
+    const { storage, mailer, enqueue, newDispatcher, timers } = await openOutbox(engine, t)
     await enqueue('a@example.com')
     const cutStorage = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
-    void dispatcher({ storage: cutStorage }).drain()
+    void newDispatcher({ storage: cutStorage }).drain()
     await mailer.until(() => mailer.taken.length === 1)
-    const successor = dispatcher()
+    const successor = newDispatcher()
     assert.equal(await successor.drain(), 0, 'the lease still holds')
     timers.advance(LEASE + 1)
     assert.equal(await successor.drain(), 1)
@@ -388,7 +388,7 @@ forEachEngine(engine => {
   })
 
   test('an unreachable store is retried, and no mail is sent twice', async t => {
-    const { storage, mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
+    const { storage, mailer, enqueue, newDispatcher, timers, lastMail } = await openOutbox(engine, t)
     let outages = 2
     const failingAtFirst =
       <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
@@ -401,7 +401,7 @@ forEachEngine(engine => {
       settle: failingAtFirst(outbox.settle.bind(outbox)),
     })
     await enqueue('a@example.com')
-    const draining = dispatcher({ storage: cutStorage }).drain()
+    const draining = newDispatcher({ storage: cutStorage }).drain()
     while (outages > -1) {
       await new Promise(setImmediate)
       if (timers.pending().some(due => due <= SECOND)) timers.advance(SECOND)
@@ -412,7 +412,7 @@ forEachEngine(engine => {
   })
 
   test('a store that is unreachable at the start is retried until it answers', async t => {
-    const { storage, mailer, enqueue, dispatcher, timers } = await openOutbox(engine, t)
+    const { storage, mailer, enqueue, newDispatcher, timers } = await openOutbox(engine, t)
     await enqueue('a@example.com')
     const { outbox } = storage.store
     let isUnreachable = true
@@ -422,7 +422,7 @@ forEachEngine(engine => {
         return outbox.lease(...args)
       },
     })
-    const runningDispatcher = dispatcher({ storage: cutStorage })
+    const runningDispatcher = newDispatcher({ storage: cutStorage })
     runningDispatcher.start()
     while (timers.pending().length === 0) await new Promise(setImmediate)
     assert.deepEqual(timers.pending(), [SECOND])
@@ -433,11 +433,11 @@ forEachEngine(engine => {
   })
 
   test('stopping waits for deliveries in progress and leaves the rest queued', async t => {
-    const { mailer, enqueue, dispatcher, storage, clock } = await openOutbox(engine, t)
+    const { mailer, enqueue, newDispatcher, storage, clock } = await openOutbox(engine, t)
     const releases: (() => void)[] = []
     mailer.onDeliver = () => new Promise<void>(resolve => releases.push(resolve))
     for (let n = 0; n < 20; n++) await enqueue(`u${n}@example.com`)
-    const runningDispatcher = dispatcher()
+    const runningDispatcher = newDispatcher()
     runningDispatcher.start()
     await mailer.until(() => mailer.attempts === 8)
     const stopping = runningDispatcher.stop(5000)
@@ -449,10 +449,10 @@ forEachEngine(engine => {
   })
 
   test('stopping does not wait for a server that hangs, and puts that mail back into the queue', async t => {
-    const { mailer, enqueue, dispatcher, lastMail } = await openOutbox(engine, t)
+    const { mailer, enqueue, newDispatcher, lastMail } = await openOutbox(engine, t)
     mailer.onDeliver = () => new Promise<void>(() => {})
     await enqueue('a@example.com')
-    const runningDispatcher = dispatcher()
+    const runningDispatcher = newDispatcher()
     runningDispatcher.start()
     await mailer.until(() => mailer.attempts === 1)
     await runningDispatcher.stop(600)
@@ -462,12 +462,12 @@ forEachEngine(engine => {
   })
 
   test('two nodes send 200 mails exactly once', async t => {
-    const { storage, mailer, enqueue, dispatcher, reopen } = await openOutbox(engine, t)
+    const { storage, mailer, enqueue, newDispatcher, reopen } = await openOutbox(engine, t)
     const otherStorage = engine === 'postgres' ? await reopen() : storage
     for (let n = 0; n < 200; n++) await enqueue(`u${n}@example.com`)
     const sentByNode = await Promise.all([
-      dispatcher().drain(),
-      dispatcher({ storage: otherStorage }).drain(),
+      newDispatcher().drain(),
+      newDispatcher({ storage: otherStorage }).drain(),
     ])
     assert.equal(sentByNode[0] + sentByNode[1], 200)
     assert.equal(new Set(mailer.taken.map(mail => mail.messageId)).size, 200)
@@ -475,11 +475,11 @@ forEachEngine(engine => {
   })
 
   test('log lines contain the message id and a masked address, never link, code or full address', async t => {
-    const { mailer, enqueue, dispatcher, timers, signIn } = await openOutbox(engine, t)
+    const { mailer, enqueue, newDispatcher, timers, signIn } = await openOutbox(engine, t)
     const lines: string[] = []
     const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
     const log = { debug: line, info: line, warn: line, error: line }
-    const runningDispatcher = dispatcher({ log })
+    const runningDispatcher = newDispatcher({ log })
     const failures = [new Error('451 <ada@example.com> SECRET'), new MailRejected('550 <ada@example.com>')]
     mailer.onDeliver = async mail => {
       const failure = failures.shift()
@@ -495,7 +495,7 @@ forEachEngine(engine => {
   })
 
   test('mails over SMTP are accepted, deferred and refused correctly', async t => {
-    const { enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
+    const { enqueue, newDispatcher, timers, lastMail } = await openOutbox(engine, t)
     const server = await startSmtpServer(t)
     server.behave((recipient, attempt) => {
       if (recipient.startsWith('later')) return attempt < 3 ? 451 : 'accept'
@@ -504,7 +504,7 @@ forEachEngine(engine => {
       return 'accept'
     })
     for (const name of ['later', 'never', 'lost', 'fine']) await enqueue(`${name}@example.com`)
-    const runningDispatcher = dispatcher({ mailer: smtpMailer(t, server.port) })
+    const runningDispatcher = newDispatcher({ mailer: smtpMailer(t, server.port) })
     for (let n = 0; n < 3; n++, timers.advance(10 * SECOND)) await runningDispatcher.drain()
     const states = await Promise.all(
       ['later', 'never', 'lost', 'fine'].map(n => lastMail(`${n}@example.com`)),

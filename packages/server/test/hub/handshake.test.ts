@@ -174,12 +174,12 @@ describe('the handshake', () => {
       assert.deepEqual(client.received, [])
       return closeStatus
     }
-    const withoutChanges = async () => {}
+    const changeNothing = async () => {}
     const revokedKey = await makeKey(services, userId)
     const revoke = () => services.apiKeys.revoke(userId, revokedKey.id, caller())
     assert.equal(await closeReason(revokedKey, '127.0.0.1', revoke), '4410 revoked')
     const otherNetworkKey = await makeKey(services, userId, { allowedNetworks: ['192.0.2.0/24'] })
-    assert.equal(await closeReason(otherNetworkKey, '192.0.2.1', withoutChanges), '4403 network_not_allowed')
+    assert.equal(await closeReason(otherNetworkKey, '192.0.2.1', changeNothing), '4403 network_not_allowed')
     const rotatedKey = await makeKey(services, userId)
     const rotate = async () => {
       await services.apiKeys.rotate(userId, rotatedKey.id, 10, caller())

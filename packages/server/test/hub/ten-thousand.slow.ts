@@ -49,17 +49,21 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
   for (const [n, { socket }] of agents.entries()) {
     socket.send(JSON.stringify({ type: 'token', token: secondTokens[n] }))
   }
-  await until(() => agents.every(line => line.accepted !== undefined || line.closed !== undefined))
-  const renewalMs = agents.map(line => (line.accepted ?? Number.NaN) - sentAt)
-  assert.ok(agents.every(line => line.expiresIn > REMAINING_MS / 1000))
+  await until(() =>
+    agents.every(connection => connection.accepted !== undefined || connection.closed !== undefined),
+  )
+  const renewalMs = agents.map(connection => (connection.accepted ?? Number.NaN) - sentAt)
+  assert.ok(agents.every(connection => connection.expiresIn > REMAINING_MS / 1000))
 
   // Past the expiry of every first token: renewed connections stay open, the others are closed.
   for (let passed = 0; passed <= REMAINING_MS; passed += STEP_MS) {
-    const pings = agents.map(line => line.pings)
+    const pings = agents.map(connection => connection.pings)
     await hub.advance(STEP_MS)
-    await until(() => agents.every((line, n) => line.pings > pings[n]! || line.closed !== undefined))
+    await until(() =>
+      agents.every((connection, n) => connection.pings > pings[n]! || connection.closed !== undefined),
+    )
   }
-  await until(() => spares.every(line => line.closed !== undefined))
+  await until(() => spares.every(connection => connection.closed !== undefined))
   const measuredAfter = await hub.measure()
 
   const growthPerConnection = (what: 'heapBytes' | 'residentBytes') =>
@@ -72,29 +76,29 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
     `a connection: ${growthPerConnection('heapBytes')} KiB of heap, ${growthPerConnection('residentBytes')} KiB resident`,
   )
   t.diagnostic(`one tick ${measuredAfter.tickMs.toFixed(2)} ms`)
-  t.diagnostic(`drops ${agents.filter(line => line.closed !== undefined).length} of ${AGENTS}`)
-  assert.deepEqual([...new Set(spares.map(line => line.closed))], [4408])
-  assert.equal(agents.filter(line => line.closed !== undefined).length, 0)
+  t.diagnostic(`drops ${agents.filter(connection => connection.closed !== undefined).length} of ${AGENTS}`)
+  assert.deepEqual([...new Set(spares.map(connection => connection.closed))], [4408])
+  assert.equal(agents.filter(connection => connection.closed !== undefined).length, 0)
   assert.equal(measuredAfter.connections, AGENTS)
   for (const { socket } of agents) socket.terminate()
 })
 
 function open(url: string, token: string): Promise<Connection> {
   const socket = new WebSocket(url, 'keyway.hub.v1', { headers: { authorization: `Bearer ${token}` } })
-  const line: Connection = { socket, pings: 0, accepted: undefined, expiresIn: 0, closed: undefined }
-  socket.on('ping', () => line.pings++)
+  const connection: Connection = { socket, pings: 0, accepted: undefined, expiresIn: 0, closed: undefined }
+  socket.on('ping', () => connection.pings++)
   return new Promise((resolve, reject) => {
     socket.on('error', reject)
     socket.on('close', code => {
-      line.closed = code
+      connection.closed = code
       reject(new Error(`closed with ${code} before ready`))
     })
     socket.on('message', data => {
       const frame: ServerFrame = JSON.parse(String(data))
-      if (frame.type === 'ready') resolve(line)
+      if (frame.type === 'ready') resolve(connection)
       if (frame.type !== 'token_accepted') return
-      line.accepted = performance.now()
-      line.expiresIn = frame.expires_in
+      connection.accepted = performance.now()
+      connection.expiresIn = frame.expires_in
     })
   })
 }

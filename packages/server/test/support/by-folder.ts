@@ -28,7 +28,7 @@ const SLOWEST_FIRST = [
  *
  * @param files  relative to `root`
  */
-export function byFolder(files: readonly string[], root: string, into: string): string[] {
+export function groupByFolder(files: readonly string[], root: string, into: string): string[] {
   const isTest = (file: string) => file.endsWith('.test.ts')
   const hasOwnProcess = (file: string) => OWN_PROCESS.some(name => file.endsWith(name))
   const groups = Map.groupBy(files.filter(isTest), file => (hasOwnProcess(file) ? file : dirname(file)))

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { byFolder } from './by-folder.ts'
+import { groupByFolder } from './by-folder.ts'
 import { findPostgresBinaries, POSTGRES_URL_VARIABLE, startCluster } from './postgres.ts'
 import { type Leak, scanRecording } from './secret-scan.ts'
 
@@ -60,7 +60,7 @@ async function runTests(args: string[]): Promise<number> {
       ? []
       : reportersTo(slowestFile)
     const status = await runNode(
-      ['--test', ...DEFAULTS, ...reporters, ...options, ...byFolder(files, ROOT, recording)],
+      ['--test', ...DEFAULTS, ...reporters, ...options, ...groupByFolder(files, ROOT, recording)],
       environment,
     )
     if (existsSync(slowestFile)) process.stdout.write(readFileSync(slowestFile, 'utf8'))

@@ -76,16 +76,16 @@ test('ten thousand security events are paged and exported as a whole or filtered
       )
   })
   let path: string | null = '/account/events?group=apps'
-  let rows = 0
+  let rowCount = 0
   for (let pages = 0; path && pages < 3; pages++) {
     const text: string = await (await client.get(path)).text()
     const eventCount = text.match(/class="item event"/g)?.length ?? 0
     assert.equal(eventCount, 50)
-    rows += eventCount
+    rowCount += eventCount
     const nextLink: RegExpExecArray | null = /href="(\/account\/events\?[^"]+)">Older events</.exec(text)
     path = nextLink && nextLink[1]!.replaceAll('&amp;', '&')
   }
-  assert.equal(rows, 150)
+  assert.equal(rowCount, 150)
   const csv = await client.get('/account/events/export.csv?group=apps')
   assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="security-events.csv"')
   assert.equal((await csv.text()).trimEnd().split('\r\n').length, 5001)

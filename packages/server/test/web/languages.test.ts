@@ -7,13 +7,13 @@ import { ADA, createClient, SAME_ORIGIN, signedInClient } from '../support/page-
 import { startSmtpServer } from '../support/smtp.ts'
 import { startWeb, type WebServer } from '../support/web.ts'
 
-const GERMAN = { 'accept-language': 'de-AT,de;q=0.9,en;q=0.1' }
+const GERMAN_HEADERS = { 'accept-language': 'de-AT,de;q=0.9,en;q=0.1' }
 
 test('a page is in the language that the browser asks for, and in English if there is none', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
   for (const [header, lang, heading] of [
-    [GERMAN['accept-language'], 'de', 'Bei Keyway anmelden'],
+    [GERMAN_HEADERS['accept-language'], 'de', 'Bei Keyway anmelden'],
     ['en-GB', 'en', 'Sign in to Keyway'],
     ['fi', 'en', 'Sign in to Keyway'],
   ]) {
@@ -21,7 +21,7 @@ test('a page is in the language that the browser asks for, and in English if the
     assert.match(text, new RegExp(`<html lang="${lang}" dir="ltr">`))
     assert.match(text, new RegExp(`<h1>${heading}</h1>`))
   }
-  const missingPage = await client.get('/nowhere', GERMAN)
+  const missingPage = await client.get('/nowhere', GERMAN_HEADERS)
   assert.equal(missingPage.status, 404)
   assert.match(await missingPage.text(), /<h1>Hier ist nichts<\/h1>/)
 })
@@ -29,13 +29,13 @@ test('a page is in the language that the browser asks for, and in English if the
 test('a refusal is shown in the language of the page, with the reason in English', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
-  const refusal = await client.get(`/oauth/authorize?client_id=nobody`, GERMAN)
+  const refusal = await client.get(`/oauth/authorize?client_id=nobody`, GERMAN_HEADERS)
   assert.equal(refusal.status, 400)
   assert.match(await refusal.text(), /<h1>Diese Anmeldung kann nicht fortgesetzt werden<\/h1>/)
   const page = await client.post(
     '/sign-in',
     { filler: 'x'.repeat(40_000) },
-    { ...SAME_ORIGIN, ...GERMAN, accept: 'text/html' },
+    { ...SAME_ORIGIN, ...GERMAN_HEADERS, accept: 'text/html' },
   )
   assert.equal(page.status, 413)
   assert.match(await page.text(), /Es wurde nichts geändert. Der Grund:<\/p><p lang="en" dir="ltr">[A-Z]/)
@@ -60,7 +60,7 @@ async function userIdOf(web: WebServer): Promise<string> {
 
 test('a page may not be kept by caches, since its language depends on the browser', async t => {
   const web = await startWeb(t)
-  const answer = await createClient(web.url).get('/sign-in', GERMAN)
+  const answer = await createClient(web.url).get('/sign-in', GERMAN_HEADERS)
   assert.equal(answer.headers.get('cache-control'), 'no-store')
 })
 
@@ -82,12 +82,12 @@ test('the language is chosen in the foot of a page without scripts, and kept in 
   assert.equal(languageResponse.status, 303)
   assert.equal(languageResponse.headers.get('location'), '/sign-in?app_id=console')
   assert.match(client.attributes.get('keyway_language')!, /HttpOnly.*SameSite=Lax/i)
-  const englishBrowser = { 'accept-language': 'en' }
-  assert.match(await (await client.get('/sign-in', englishBrowser)).text(), /Bei Keyway anmelden/)
+  const englishHeaders = { 'accept-language': 'en' }
+  assert.match(await (await client.get('/sign-in', englishHeaders)).text(), /Bei Keyway anmelden/)
   for (const language of ['', 'xx', '__proto__', 'toString']) {
     const answer = await client.post('/language', { ...fields, return_to: '//evil.test', language })
     assert.equal(answer.headers.get('location'), '/')
-    assert.match(await (await client.get('/sign-in', englishBrowser)).text(), /Bei Keyway anmelden/)
+    assert.match(await (await client.get('/sign-in', englishHeaders)).text(), /Bei Keyway anmelden/)
   }
   const crossSiteResponse = await client.post(
     '/language',
@@ -108,7 +108,7 @@ test('the language of a person is chosen in the account and read on every node',
   const [first, second] = [await startNode(t, settings), await startNode(t, settings)]
   const client = createClient(first.origin)
   const token = await client.formToken('/sign-in')
-  await client.post('/sign-in', { form_token: token, email: ADA }, { ...SAME_ORIGIN, ...GERMAN })
+  await client.post('/sign-in', { form_token: token, email: ADA }, { ...SAME_ORIGIN, ...GERMAN_HEADERS })
   await smtp.received(1)
   await client.post('/verify', { form_token: token, email: ADA, token: tokenIn(smtp.mails[0]!.text) })
   const secondNodeClient = createClient(second.origin)
@@ -121,14 +121,14 @@ test('the language of a person is chosen in the account and read on every node',
   assert.match(accountPage, /<option value="de" lang="de" selected>Deutsch<\/option>/)
   await client.post('/language', { form_token: await client.formToken('/account'), language: 'en' })
   assert.equal(await shownLanguage(), 'en')
-  assert.match(await (await secondNodeClient.get('/account', GERMAN)).text(), /<h1>Account<\/h1>/)
+  assert.match(await (await secondNodeClient.get('/account', GERMAN_HEADERS)).text(), /<h1>Account<\/h1>/)
 })
 
 test('pages of administrators are in English', async t => {
   const web = await startWeb(t, { KEYWAY_ADMIN_EMAILS: ADA })
   const client = await signedInClient(web)
   for (const path of ['/admin', '/admin/users']) {
-    const page = await (await client.get(path, GERMAN)).text()
+    const page = await (await client.get(path, GERMAN_HEADERS)).text()
     assert.match(page, /<html lang="en" dir="ltr">/)
     assert.doesNotMatch(page, /"\/language/)
   }
@@ -197,8 +197,12 @@ test('a mail by SMTP is in the chosen language of the person, else the one that 
   for (const needed of ['laufen in 5 Minuten ab', 'können Sie diese E-Mail ignorieren', 'help@keyway.test'])
     assert.ok(collapsedText.includes(needed), needed)
 
-  assert.match((await mailOfRequest({}, GERMAN)).html, /lang="de"/, 'as the browser asks')
-  assert.match((await mailOfRequest({ locale: 'fi' }, GERMAN)).html, /lang="en"/, 'there is no Finnish')
+  assert.match((await mailOfRequest({}, GERMAN_HEADERS)).html, /lang="de"/, 'as the browser asks')
+  assert.match(
+    (await mailOfRequest({ locale: 'fi' }, GERMAN_HEADERS)).html,
+    /lang="en"/,
+    'there is no Finnish',
+  )
   for (const malformed of ['de_AT', '', 5, 'x'.repeat(100)]) {
     const refusal = await requestLink({ locale: malformed })
     assert.equal(refusal.status, 400)
