@@ -121,12 +121,13 @@ function observers(journal: Journal) {
       const jwt = original(deps)
       const sign: typeof jwt.sign = (typ, claims) => {
         const token = jwt.sign(typ, claims)
-        journal.secret(typ === 'agent_ws' ? 'agent token' : 'access token', token)
+        journal.secret('access token', token)
         return token
       }
       const signAs: typeof jwt.signAs = async (...args) => {
         const token = await jwt.signAs(...args)
-        journal.secret(`token of the type ${args[1]}`, token)
+        const typ = args[1]
+        journal.secret(typ === 'agent_ws' ? 'agent token' : `token of the type ${typ}`, token)
         return token
       }
       return { ...jwt, sign, signAs }
