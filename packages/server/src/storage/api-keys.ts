@@ -10,7 +10,7 @@ import { countActiveKeys, countKeys, listKeys, listKeysByExternalId } from './ke
 import { metadataOf, pruneMetadata, setMetadata } from './key-metadata.ts'
 import { searchKeys } from './key-search.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
-import { CHUNK_SIZE, inChunks, type Statements } from './statements.ts'
+import { CHUNK_SIZE, inChunks, jsonRows, type Statements } from './statements.ts'
 
 /**
  * Joins only users that are not active. These are few, so their partial index stays in the cache; the index of all
@@ -267,23 +267,21 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
     async recordUse(uses) {
       // Sorted by id, so that two nodes that write batches concurrently rarely deadlock; if they do, the statement is
       // retried.
-      const sortedUses = [...uses].sort(([left], [right]) => (left < right ? -1 : 1))
-      await atomically(async tx => {
-        for (const chunk of inChunks(sortedUses)) {
-          const rows = sql.join(
-            chunk.map(
-              ([id, { at, from }]) =>
-                sql`(${id}, cast(${at} as bigint), ${from.network}, cast(${from.client} as text))`,
-            ),
+      const rows = [...uses]
+        .sort(([left], [right]) => (left < right ? -1 : 1))
+        .map(([id, { at, from }]) => [id, at, from.network, from.client])
+      if (rows.length === 0) return
+      await atomically(tx =>
+        sql`with used as (
+            select value->>0 as id, cast(value->>1 as bigint) as at, value->>2 as network, value->>3 as client
+            from ${jsonRows(statements, rows)}
           )
-          await sql`with used (id, at, network, client) as (values ${rows})
-            update api_keys set last_used_at = used.at, last_used_network = used.network, last_used_client = used.client
-            from used
-            where api_keys.id = used.id and (api_keys.last_used_at is null or api_keys.last_used_at < used.at)`.execute(
-            tx,
-          )
-        }
-      })
+          update api_keys set last_used_at = used.at, last_used_network = used.network, last_used_client = used.client
+          from used
+          where api_keys.id = used.id and (api_keys.last_used_at is null or api_keys.last_used_at < used.at)`.execute(
+          tx,
+        ),
+      )
     },
   }
 }

@@ -93,6 +93,7 @@ export function createStorageOn(
     atomically: work => engine.transaction(tx => work(createDb(engine, tx))),
     lookUp: (definition, key) => engine.lookUp(definition, key),
     binaryCollation: engine.binaryCollation,
+    jsonElements: engine.jsonElements,
     hasIndex: engine.hasIndex,
     indexedBy: engine.indexedBy,
   })
@@ -162,6 +163,7 @@ function toTransaction(engine: Engine, tx: EngineTransaction) {
   const store = createStore({
     db,
     binaryCollation: engine.binaryCollation,
+    jsonElements: engine.jsonElements,
     indexedBy: engine.indexedBy,
     atomically: work => work(db),
     async lookUp(definition, key) {

@@ -83,6 +83,8 @@ export interface Engine {
   lookUp(definition: LookUp, key: string): Promise<unknown>
   /** SQL to append to a column that is compared and sorted by its bytes, so that an index serves prefix searches. */
   readonly binaryCollation: string
+  /** The function that returns the elements of a JSON array as rows, in their order, each in the column `value`. */
+  readonly jsonElements: string
   /** An index hint to append to a table's name; empty if the engine needs no hint. */
   indexedBy(index: string): string
   /** Reads from a consistent snapshot, without blocking writers. */

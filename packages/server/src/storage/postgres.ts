@@ -81,6 +81,7 @@ export async function openPostgres(
       return load(key)
     },
     binaryCollation: 'collate "C"',
+    jsonElements: 'jsonb_array_elements',
     indexedBy,
     snapshot: work => readSnapshot(connections, work),
     appendOnly: (table, mayDelete) => [

@@ -1,10 +1,12 @@
+import { sql } from 'kysely'
 import type { NodeRow, PresenceChanges, PresenceRow, PresenceStore } from '../hub/presence-store.ts'
 import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
 import type { ConnectionRow, Schema } from './schema.ts'
-import { countOf, inChunks, type Statements } from './statements.ts'
+import { countOf, inChunks, JSON_CHUNK_SIZE, jsonRows, type Statements } from './statements.ts'
 
-export function createPresenceStore({ db, atomically }: Statements): PresenceStore & PresenceChanges {
+export function createPresenceStore(statements: Statements): PresenceStore & PresenceChanges {
+  const { db, atomically } = statements
   return {
     async heartbeat(node) {
       await db
@@ -37,9 +39,17 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
       atomically(async tx => {
         const insertedRows: PresenceRow[] = []
         const removedRows: PresenceRow[] = []
-        for (const chunk of inChunks(added)) insertedRows.push(...(await insertOrUpdate(tx, chunk)))
-        for (const chunk of inChunks(removedIds)) {
-          const deletion = tx.deleteFrom('connections').where('node_id', '=', nodeId).where('id', 'in', chunk)
+        for (const chunk of inChunks(added, JSON_CHUNK_SIZE))
+          insertedRows.push(...(await insertOrUpdate(tx, statements, chunk)))
+        for (const chunk of inChunks(removedIds, JSON_CHUNK_SIZE)) {
+          const ids = jsonRows(
+            statements,
+            chunk.map(id => [id]),
+          )
+          const deletion = tx
+            .deleteFrom('connections')
+            .where('node_id', '=', nodeId)
+            .where(sql<boolean>`id in (select value->>0 from ${ids})`)
           removedRows.push(...(await deletion.returningAll().execute()).map(toPresence))
         }
         return { joined: insertedRows, left: removedRows }
@@ -146,13 +156,17 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
  * Inserts connections, and returns those that had no row. A connection has a row already if it renewed its token with
  * another key, or moved here from another node.
  */
-async function insertOrUpdate(tx: Db, rows: readonly PresenceRow[]): Promise<PresenceRow[]> {
-  const insertedRows = await tx
-    .insertInto('connections')
-    .values(rows.map(toRow))
-    .onConflict(conflict => conflict.column('id').doNothing())
-    .returning('id')
-    .execute()
+async function insertOrUpdate(
+  tx: Db,
+  statements: Statements,
+  rows: readonly PresenceRow[],
+): Promise<PresenceRow[]> {
+  const values = rows.map(row => Object.values(toRow(row)))
+  const { rows: insertedRows } = await sql<{ id: string }>`
+    insert into connections (id, node_id, user_id, key_id, key_name, address, client, connected_at)
+    select value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, cast(value->>7 as bigint)
+    from ${jsonRows(statements, values)} where true
+    on conflict (id) do nothing returning id`.execute(tx)
   const ids = new Set(insertedRows.map(({ id }) => id))
   for (const row of rows) {
     if (ids.has(row.connectionId)) continue
@@ -167,6 +181,7 @@ async function insertOrUpdate(tx: Db, rows: readonly PresenceRow[]): Promise<Pre
   return rows.filter(({ connectionId }) => ids.has(connectionId))
 }
 
+/** In the order of the columns in `insertOrUpdate`. */
 function toRow(row: PresenceRow): ConnectionRow {
   return {
     id: row.connectionId,

@@ -70,6 +70,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       return reader.findFirst(definition, key)
     },
     binaryCollation: 'collate binary',
+    jsonElements: 'json_each',
     indexedBy,
     snapshot: work => readSnapshot(file, work),
     appendOnly: (table, mayDelete) => {

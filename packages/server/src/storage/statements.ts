@@ -1,3 +1,4 @@
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, LookUp } from './engine.ts'
 
 /** Executes the statements of a store, within a transaction or outside. */
@@ -8,6 +9,8 @@ export interface Statements {
   lookUp(definition: LookUp, key: string): Promise<unknown>
   /** See `Engine.binaryCollation`. */
   binaryCollation: string
+  /** See `Engine.jsonElements`. */
+  jsonElements: string
   /** See `Engine.hasIndex`. */
   hasIndex?(name: string): Promise<boolean>
   /** See `Engine.indexedBy`. */
@@ -27,6 +30,20 @@ export function countOf(result: { numDeletedRows: bigint }): number {
 /** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
 export const CHUNK_SIZE = 100
 
-export function* inChunks<Item>(items: readonly Item[]): Generator<Item[]> {
-  for (let start = 0; start < items.length; start += CHUNK_SIZE) yield items.slice(start, start + CHUNK_SIZE)
+export function* inChunks<Item>(items: readonly Item[], size = CHUNK_SIZE): Generator<Item[]> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
+}
+
+/** Rows per statement with `jsonRows`, for the same reason. */
+export const JSON_CHUNK_SIZE = 1000
+
+/**
+ * Rows of values for a statement that writes many, as one parameter: a parameter for each value costs more than the
+ * write itself, on the way to SQLite's thread or to PostgreSQL. Column n is `value->>n`: text, or null.
+ */
+export function jsonRows(
+  { jsonElements }: Pick<Statements, 'jsonElements'>,
+  rows: readonly (readonly (string | number | null)[])[],
+): RawBuilder<unknown> {
+  return sql`${sql.raw(jsonElements)}(${JSON.stringify(rows)})`
 }

@@ -3,7 +3,7 @@ import { noUsage, type UsageRow } from '../usage/usage.ts'
 import type { UsageStore } from '../usage/usage-store.ts'
 import type { Db } from './engine.ts'
 import type { UsageCountsRow, UsageRefusalsRow } from './schema.ts'
-import { countOf, inChunks, type Statements } from './statements.ts'
+import { countOf, inChunks, jsonRows, type Statements } from './statements.ts'
 
 /** Maximum number of deleted accounts whose usage is pruned by one call. */
 const MAX_OWNERS = 100
@@ -12,7 +12,27 @@ type Table = (typeof TABLES)[number]
 /** `key_id` in rows of a person's total, since a primary key column cannot be null. */
 const ALL_KEYS = ''
 
-export function createUsageStore({ db }: Statements): UsageStore {
+const COUNTERS = [
+  'exchanges',
+  'api_calls',
+  'introspections',
+  'connections',
+  'connected_ms',
+  'messages_sent',
+  'messages_received',
+  'charged',
+] as const
+const FIRST_COUNTER = 4
+const ADD_COUNTS_INTO =
+  sql.raw(`insert into usage_counts (user_id, key_id, unit, start, ${COUNTERS.join(', ')})
+  select value->>0, value->>1, value->>2, cast(value->>3 as bigint),
+    ${COUNTERS.map((_, index) => `cast(value->>${FIRST_COUNTER + index} as bigint)`).join(', ')}`)
+// SQLite needs a condition before ON CONFLICT, which it would take for a join condition.
+const ADD_COUNTS_TO_EXISTING = sql.raw(`where true on conflict (user_id, key_id, unit, start) do update set
+  ${COUNTERS.map(counter => `${counter} = usage_counts.${counter} + excluded.${counter}`).join(', ')}`)
+
+export function createUsageStore(statements: Statements): UsageStore {
+  const { db } = statements
   return {
     async recordFlush(writer, sequence, at) {
       const recordedRow = await db
@@ -39,7 +59,7 @@ export function createUsageStore({ db }: Statements): UsageStore {
     async add(rows) {
       // All nodes add in the order of the primary key, so that nodes that add to the same rows do not deadlock.
       const sortedRows = [...rows].sort(byPrimaryKey)
-      for (const chunk of inChunks(sortedRows)) await addCounts(db, chunk.map(toCounts))
+      if (sortedRows.length > 0) await addCounts(statements, sortedRows)
       for (const chunk of inChunks(sortedRows.flatMap(toRefusals))) await addRefusals(db, chunk)
     },
     async read({ userId, keyId }, unit, from, to) {
@@ -110,23 +130,14 @@ export function createUsageStore({ db }: Statements): UsageStore {
   }
 }
 
-async function addCounts(db: Db, rows: UsageCountsRow[]): Promise<void> {
-  await db
-    .insertInto('usage_counts')
-    .values(rows)
-    .onConflict(conflict =>
-      conflict.columns(['user_id', 'key_id', 'unit', 'start']).doUpdateSet(eb => ({
-        exchanges: eb('usage_counts.exchanges', '+', eb.ref('excluded.exchanges')),
-        api_calls: eb('usage_counts.api_calls', '+', eb.ref('excluded.api_calls')),
-        introspections: eb('usage_counts.introspections', '+', eb.ref('excluded.introspections')),
-        connections: eb('usage_counts.connections', '+', eb.ref('excluded.connections')),
-        connected_ms: eb('usage_counts.connected_ms', '+', eb.ref('excluded.connected_ms')),
-        messages_sent: eb('usage_counts.messages_sent', '+', eb.ref('excluded.messages_sent')),
-        messages_received: eb('usage_counts.messages_received', '+', eb.ref('excluded.messages_received')),
-        charged: eb('usage_counts.charged', '+', eb.ref('excluded.charged')),
-      })),
-    )
-    .execute()
+async function addCounts(statements: Statements, rows: readonly UsageRow[]): Promise<void> {
+  const values = rows.map(row => {
+    const { user_id, key_id, unit, start, ...counts } = toCounts(row)
+    return [user_id, key_id, unit, start, ...COUNTERS.map(counter => counts[counter])]
+  })
+  await sql`${ADD_COUNTS_INTO} from ${jsonRows(statements, values)} ${ADD_COUNTS_TO_EXISTING}`.execute(
+    statements.db,
+  )
 }
 
 async function addRefusals(db: Db, rows: UsageRefusalsRow[]): Promise<void> {

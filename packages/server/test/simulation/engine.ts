@@ -54,6 +54,7 @@ export function createEngine(deps: {
       return (await execute(sql, [key])).rows[0]
     },
     binaryCollation: 'collate binary',
+    jsonElements: 'json_each',
     indexedBy,
     clockReference: 'database',
     async readClock() {
