@@ -150,20 +150,22 @@ forEachEngine(engine => {
     const mailedAlerts = async () => {
       await services.apiKeys.flushUses()
       const mails = await services.mailsTo(ADA, 'api_key_limit')
-      return mails.map(({ limit, percent, used }) => `${limit} ${percent}, ${used ?? '?'} used`).sort()
+      return mails
+        .map(({ limit, per, percent, used }) => `${limit} per ${per} ${percent}, ${used ?? '?'} used`)
+        .sort()
     }
     await services.limiter.consume(apiKey, 7)
     assert.deepEqual(await mailedAlerts(), [])
     await services.limiter.consume(apiKey, 1)
-    const atEightyPercent = ['quota 80, 8 used', 'requests 80, 8 used']
+    const atEightyPercent = ['quota per total 80, 8 used', 'requests per hour 80, 8 used']
     assert.deepEqual(await mailedAlerts(), atEightyPercent)
     assert.equal(await refusedWith(services.limiter.consume(apiKey, 3)), 'quota_exhausted')
-    assert.deepEqual(await mailedAlerts(), ['quota 100, ? used', ...atEightyPercent])
+    assert.deepEqual(await mailedAlerts(), ['quota per total 100, ? used', ...atEightyPercent])
     await services.limiter.consume(apiKey, 2)
     assert.deepEqual(await mailedAlerts(), [
-      'quota 100, ? used',
+      'quota per total 100, ? used',
       atEightyPercent[0],
-      'requests 100, 10 used',
+      'requests per hour 100, 10 used',
       atEightyPercent[1],
     ])
   })
