@@ -76,6 +76,19 @@ forEachEngine(engine => {
     assert.ok(!(await services.sendTo('a@example.com')).link.includes('app_id'))
   })
 
+  test('the parameters follow whatever query the page has', async t => {
+    for (const [page, prefix] of [
+      ['https://app.example.com/in', '?'],
+      ['https://app.example.com/in?', ''],
+      ['https://app.example.com/in?lang=de', '&'],
+      ['https://app.example.com/in?lang=de&', ''],
+    ]) {
+      const services = await openServices(engine, t, { verifyUrl: page })
+      const { link, token } = await services.sendTo('a@example.com')
+      assert.equal(link, `${page}${prefix}token=${token}&email=a%40example.com`)
+    }
+  })
+
   test('a registered app may have a verification page of its own', async t => {
     const services = await openServices(engine, t)
     await services.store.apps.insert(

@@ -182,6 +182,36 @@ forEachEngine(engine => {
     assert.equal((await services.magicLinks.inspect(token, address('once@example.com'))).state, 'used')
   })
 
+  test('the refusal of a used, an expired and an invalid link says what to do', async t => {
+    const services = await openServices(engine, t)
+    const { token: usedToken } = await services.sendTo('ada@example.com')
+    await verifyToken(services, usedToken, 'ada@example.com')
+    const { token: expiredToken } = await services.sendTo('ada@example.com')
+    services.clock.advance(300_000)
+    for (const [token, message] of [
+      [usedToken, 'This sign-in link was used already. Ask for a new one.'],
+      [expiredToken, 'This sign-in link has expired. Ask for a new one.'],
+      ['unknown', 'This sign-in link or code is not valid for this address. Ask for a new one.'],
+    ] as const)
+      await assert.rejects(verifyToken(services, token, 'ada@example.com'), { message })
+  })
+
+  test('a suspension that commits after the link was read, and before the account is locked, refuses the sign-in', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('held@example.com')
+    const { token } = await services.sendTo('held@example.com')
+    const { storage } = services.opened
+    const node = {
+      ...storage,
+      async transaction(...args: Parameters<typeof storage.transaction>) {
+        await services.users.suspend(user.id)
+        return storage.transaction(...args)
+      },
+    } as typeof storage
+    const racing = await openServices(engine, t, { on: { node, of: services.opened } })
+    assert.equal(await refusedWith(verifyToken(racing, token, 'held@example.com')), 'account_suspended')
+  })
+
   test('a wrong address, app or token is refused alike, and does not consume the link', async t => {
     const services = await openServices(engine, t)
     const a = await services.sendTo('a@example.com', 'my-app')

@@ -76,6 +76,25 @@ test('no choice of networks, addresses and times gets more codes of unknown brow
   )
 })
 
+test('codes are refused until enough wrong codes of every exceeded limit have left the window, in whatever order they are listed', () => {
+  const wrongCode = (at: number, mailbox: string): WrongCode => {
+    return { id: `${at} ${mailbox}`, linkId: mailbox, at, mailbox, isReturning: false, networks: [] }
+  }
+  const attempt = { mailbox: 'ann', isReturning: false, networks: [] }
+  const ofMailbox = Array.from({ length: WRONG_CODES_PER_MAILBOX }, (_, n) => wrongCode(1000 + n, 'ann'))
+  const others = Array.from({ length: WRONG_CODES_UNRECOGNISED - ofMailbox.length }, (_, n) =>
+    wrongCode(n, 'eve'),
+  )
+  assert.equal(codesRefusedUntil(attempt, ofMailbox.slice(1)), null)
+  assert.equal(codesRefusedUntil(attempt, ofMailbox.toReversed()), 1000 + CODE_WINDOW)
+  assert.equal(codesRefusedUntil({ ...attempt, mailbox: 'bob' }, [...ofMailbox, ...others]), CODE_WINDOW)
+  for (const wrongCodes of [
+    [...others, ...ofMailbox],
+    [...ofMailbox, ...others],
+  ])
+    assert.equal(codesRefusedUntil(attempt, wrongCodes), 1000 + CODE_WINDOW)
+})
+
 test('the networks of a client are the IPv4 address and its /24, or the IPv6 /64, /56 and /48', () => {
   assert.deepEqual(codeNetworks('192.0.2.7'), ['192.0.2.7/32', '192.0.2.0/24'])
   assert.deepEqual(codeNetworks('2001:db8:1:2ff::7'), [
