@@ -45,7 +45,7 @@ export async function packWheel(sources?: WheelFiles): Promise<Wheel> {
   const release = releaseVersion(files)
   const version = `${release}+${buildIdentity([...files, { path: 'METADATA', content: Buffer.from(metadata(release, readme)) }])}`
   const distInfo = `keyway-${version}.dist-info`
-  const packaged = [
+  const packagedFiles = [
     ...files.map(file =>
       file.path === VERSION_FILE ? { ...file, content: versionFile(file, release, version) } : file,
     ),
@@ -53,10 +53,12 @@ export async function packWheel(sources?: WheelFiles): Promise<Wheel> {
     { path: `${distInfo}/WHEEL`, content: Buffer.from(WHEEL) },
   ]
   const record = `${distInfo}/RECORD`
-  const lines = packaged.map(({ path, content }) => `${path},sha256=${sha256(content)},${content.length}`)
+  const lines = packagedFiles.map(
+    ({ path, content }) => `${path},sha256=${sha256(content)},${content.length}`,
+  )
   const recordFile = { path: record, content: Buffer.from(`${[...lines, `${record},,`].join('\n')}\n`) }
   const name = `keyway-${version}-py3-none-any.whl`
-  return { name, version, content: storedZip([...packaged, recordFile]) }
+  return { name, version, content: storedZip([...packagedFiles, recordFile]) }
 }
 
 const VERSION_FILE = 'keyway/_version.py'

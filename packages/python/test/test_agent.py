@@ -36,7 +36,7 @@ async def test_an_agent_connects_and_reports_its_identity(url: str, sign_in: Sig
         assert [each["connection_id"] for each in listed] == [connection.connection_id]
         assert str(listed[0]["client"]).startswith("keyway-python/")
     assert not agent.connected
-    await until_gone(keyway)
+    await until_disconnected(keyway)
 
 
 async def test_data_that_is_nested_too_deeply_is_refused_and_stops_no_agent(url: str, sign_in: SignIn) -> None:
@@ -56,7 +56,7 @@ async def test_data_that_is_nested_too_deeply_is_refused_and_stops_no_agent(url:
     assert _parse('{"type":' + "[" * 100_000) is None
 
 
-async def until_gone(keyway: Keyway) -> None:
+async def until_disconnected(keyway: Keyway) -> None:
     while (await keyway.agents.list())["data"]:
         await asyncio.sleep(0.05)
 

@@ -37,7 +37,7 @@ class Asker:
         assert self.requests.handle_answer({**frame, "reply_to": self.sent[-1][0]})
 
 
-def refused(code: str) -> dict[str, Any]:
+def refusal(code: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": "No."}}
 
 
@@ -50,19 +50,19 @@ async def failure(request_task: asyncio.Task[Any]) -> tuple[str, str | None, boo
 async def test_a_request_to_several_waits_for_a_result_until_all_of_them_refused() -> None:
     asker = Asker(delivered=2, held=1)
     request_task = await asker.ask()
-    asker.answer(refused("busy"), "a")
-    asker.answer(refused("no_handler"), "b")
+    asker.answer(refusal("busy"), "a")
+    asker.answer(refusal("no_handler"), "b")
     asker.answer({"result": 7}, "c")
     asker.answer({"result": "too late"}, "a")
     assert await request_task == 7
 
     asker = Asker(delivered=2)
     request_task = await asker.ask()
-    asker.answer(refused("no_handler"), "a")
-    asker.answer(refused("no_handler"), "a")
+    asker.answer(refusal("no_handler"), "a")
+    asker.answer(refusal("no_handler"), "a")
     await asyncio.sleep(0)
     assert not request_task.done(), "the same connection twice"
-    asker.answer(refused("busy"), "b")
+    asker.answer(refusal("busy"), "b")
     assert await failure(request_task) == ("request_failed", "busy", True)
 
 

@@ -22,7 +22,7 @@ SOURCES = str(Path(package.__file__).parent.parent)
 PROGRAM = """
 import asyncio, sys
 from keyway import FileTokenStore, Keyway
-path, url, what = sys.argv[1:]
+path, url, action = sys.argv[1:]
 store = FileTokenStore(path)
 refreshes = 0
 
@@ -30,18 +30,18 @@ async def count(response):
     global refreshes
     if response.request.url.path == "/auth/refresh":
         refreshes += 1
-        if what == "lose the answer":
+        if action == "lose the answer":
             print("sent", flush=True)
             await asyncio.sleep(600)
 
 async def main():
-    if what == "hold":
+    if action == "hold":
         async with store.exclusive():
             print("holding", flush=True)
             await asyncio.sleep(600)
     async with Keyway(url=url, tokens=store) as keyway:
         keyway._client.event_hooks = {"response": [count]}
-        if what == "call":
+        if action == "call":
             await keyway.account.get()
         else:
             for _ in range(3):
@@ -53,8 +53,8 @@ asyncio.run(main())
 
 
 @asynccontextmanager
-async def process(path: Path, url: str, what: str) -> AsyncIterator[Process]:
-    args = [sys.executable, "-c", PROGRAM, str(path), url, what]
+async def process(path: Path, url: str, action: str) -> AsyncIterator[Process]:
+    args = [sys.executable, "-c", PROGRAM, str(path), url, action]
     child = await asyncio.create_subprocess_exec(*args, stdout=PIPE, env={**os.environ, "PYTHONPATH": SOURCES})
     try:
         yield child
@@ -64,8 +64,8 @@ async def process(path: Path, url: str, what: str) -> AsyncIterator[Process]:
         await child.wait()
 
 
-async def result(path: Path, url: str, what: str) -> str:
-    async with process(path, url, what) as child:
+async def output_of(path: Path, url: str, action: str) -> str:
+    async with process(path, url, action) as child:
         output, _ = await child.communicate()
         assert child.returncode == 0
         return output.decode().strip()
@@ -85,9 +85,9 @@ async def test_processes_that_share_a_file_refresh_an_expired_token_once_and_tak
     before = store.get()
     assert before
     store.set(replace(before, access="expired"))
-    counts = await asyncio.gather(*(result(path, url, "call") for _ in range(4)))
+    counts = await asyncio.gather(*(output_of(path, url, "call") for _ in range(4)))
     assert sorted(counts) == ["0", "0", "0", "1"]
-    assert await asyncio.gather(*(result(path, url, "refresh") for _ in range(4))) == ["3"] * 4
+    assert await asyncio.gather(*(output_of(path, url, "refresh") for _ in range(4))) == ["3"] * 4
     assert len((await keyway.sessions.list())["data"]) == 1
 
 

@@ -173,7 +173,7 @@ class HubConnection:
         if frame["type"] == "ready":
             if frame.get("resumed") is True and self._resumed_session.is_numbered:
                 self.session = self._resumed_session
-            self.session.ready(frame)
+            self.session.on_ready(frame)
             self._heartbeat = _heartbeat_seconds(frame.get("heartbeat_seconds"))
             self._watch_silence()
             self._events.on_ready(self, frame)

@@ -27,7 +27,7 @@ class HubSession:
         """Whether the session can be resumed, so that messages in both directions have sequence numbers."""
         return self._token is not None
 
-    def ready(self, frame: Frame) -> None:
+    def on_ready(self, frame: Frame) -> None:
         """Handles the frame `ready`, which contains a new token."""
         token = frame.get("resume_token")
         self._token = token if isinstance(token, str) else None

@@ -23,10 +23,10 @@ const MAX_OUTPUT = 10_000_000
 
 /** The environment of this process without settings of the service and of Python. */
 export function environment(additional: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(
+  const inheritedVariables = Object.entries(process.env).filter(
     ([name]) => !/^(KEYWAY_|PYTHON|PIP_|VIRTUAL_ENV)/.test(name),
   )
-  return { ...Object.fromEntries(inherited), ...PYTHON_ENVIRONMENT, ...additional }
+  return { ...Object.fromEntries(inheritedVariables), ...PYTHON_ENVIRONMENT, ...additional }
 }
 
 /** Runs Debian's Python in the folder of the package; rejects with its output. */
