@@ -90,7 +90,10 @@ async function withBundledThreads(code: string, id: string): Promise<string> {
   return code.replace(match, () => `'data:text/javascript;base64,${Buffer.from(content).toString('base64')}'`)
 }
 
-/** Escapes characters that are not ASCII, since V8 stores ASCII text in half the memory. Only literals contain such. */
+/**
+ * Escapes characters that are not ASCII, since V8 stores ASCII text in half the memory. Only literals contain such
+ * characters, so escapes do not change the code.
+ */
 function escapeNonAscii(code: string): string {
   return code.replaceAll(
     /[^\0-\x7f]/g,

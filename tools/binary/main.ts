@@ -7,7 +7,10 @@ setFlagsFromString('--semi-space-growth-factor=1')
 
 main(process.argv.slice(isClusterWorker() ? 3 : 2))
 
-/** node:cluster starts a process with the name of its script first, which here is one more name of the executable. */
+/**
+ * Whether node:cluster started this process. It passes the path of its script as first argument, so here the arguments
+ * begin one place later.
+ */
 function isClusterWorker(): boolean {
   return process.connected && process.getBuiltinModule('node:cluster').isWorker
 }

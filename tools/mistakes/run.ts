@@ -1,6 +1,6 @@
 /**
  * `npm run test:mistakes`: applies each mistake of mistakes.ts alone, in memory, and runs the tests that must fail, on
- * both engines. Prints a table; status 1 if a mistake was not detected or the code to change was not found.
+ * both engines. Prints a table. The exit status is 1 if a mistake was not detected or its code was not found.
  *
  * -- TEXT…   only mistakes whose name contains one of the texts
  */
@@ -19,7 +19,7 @@ import { MISTAKES, type Mistake } from './mistakes.ts'
 
 const PACKAGES = join(ROOT, 'packages')
 /**
- * Timeout of a test file, far above its time on an idle machine: a file that is only slow must not count as having
+ * Timeout of a test file, far above its time on an idle machine, since a test file that times out counts as having
  * detected the mistake.
  */
 const TIMEOUT_MS = 240_000

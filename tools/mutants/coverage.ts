@@ -12,9 +12,9 @@ export interface CoveringTest {
   /** Hash of the test's source. */
   hash: string
   milliseconds: number
-  /** Mutants that it executes, by file and key. */
+  /** The mutants that the test executes, by file and key. */
   hits: Set<string>
-  /** Number of mutants that it executes, by source file. */
+  /** Number of mutants that the test executes, by source file. */
   breadth: Map<string, number>
 }
 
@@ -22,7 +22,7 @@ interface MeasuredFile {
   file: string
   /** Hash of the test file. */
   hash: string
-  /** The source files that it was measured for. */
+  /** The source files whose mutants were instrumented when the tests of the file were measured. */
   sources: string[]
   /** In `hits`, mutants are indices into `names`. */
   tests: { title: string; hash: string; milliseconds: number; hits: number[] }[]
@@ -32,7 +32,7 @@ interface MeasuredFile {
 
 interface Cache {
   names: string[]
-  /** Number of names when all tests were last measured. */
+  /** How many of `names` existed when all tests were last measured. */
   complete: number
   measured: MeasuredFile[]
 }

@@ -19,12 +19,12 @@ export interface DetectorOptions {
 const TIMEOUT_FACTOR = 10
 const MIN_TIMEOUT_MS = 8_000
 
-/** Mutants of the same function that a test detected count this many times as much as those of the rest of the file. */
+/** A detected mutant of the same function counts as much as this many detected mutants elsewhere in the file. */
 const SAME_FUNCTION_WEIGHT = 10
 
 /**
- * Decides for each mutant whether a test detects it; runs the tests first that have detected most mutants of the same
- * function and file.
+ * Decides for each mutant whether a test detects it. Tests that have detected the most mutants of the same function and
+ * file run first.
  */
 export function createDetector(
   coverage: Coverage,
@@ -37,7 +37,7 @@ export function createDetector(
   const unreliableTests = new Set<CoveringTest>()
   const { tests } = coverage
 
-  /** The tests to run for a mutant; if its coverage is not known exactly, all that execute its file. */
+  /** The tests to run for a mutant. If its coverage is not known exactly, these are all tests that execute its file. */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
     if (!coverage.isKnown(mutant.name)) return testsOf(mutant.file)
     const coveringTests = tests.filter(test => test.hits.has(mutant.name))
@@ -45,7 +45,7 @@ export function createDetector(
     return coveringTests.length > 0 || isExact ? coveringTests : testsOf(mutant.file)
   }
 
-  /** The tests that execute a source file, and those that are about it, which may only read its constants. */
+  /** The tests that execute a source file, and the tests about it, since these may only read its constants. */
   function testsOf(source: string): CoveringTest[] {
     return tests.filter(({ file, breadth }) => breadth.has(source) || closeness(file, source) > 1)
   }

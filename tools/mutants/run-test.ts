@@ -86,6 +86,6 @@ export function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // the whole group has ended
+    // The kill fails if all processes of the group have ended.
   }
 }

@@ -50,7 +50,7 @@ export interface Candidate extends Mutant {
   name: string
   file: string
   folder: string
-  /** Executed when its module is loaded, so it needs a process of its own. */
+  /** Whether the mutant is executed only when its module is loaded, so that it needs a process of its own. */
   isStatic: boolean
 }
 

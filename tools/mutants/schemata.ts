@@ -14,9 +14,9 @@ interface Slot {
   kind: 'expression' | 'statement' | 'block'
   start: number
   end: number
-  /** Whether it is executed only when the module is loaded. */
+  /** Whether the place is executed only when the module is loaded. */
   isStatic: boolean
-  /** Whether it begins a statement, where a parenthesis would continue the previous line. */
+  /** Whether the place begins a statement, where a parenthesis would continue the previous line. */
   beginsStatement: boolean
   mutants: { id: number; text: string }[]
   inner: Slot[]

@@ -7,9 +7,9 @@ import { ROOT } from './run-test.ts'
 
 /** A request to a worker. */
 export type Request =
-  /** Loads a test file; answered by its tests. */
+  /** Loads a test file. The answer has its tests. */
   | { kind: 'load'; file: string }
-  /** Runs one test with one active mutant, or none (-1). */
+  /** Runs one test with one active mutant, or with none if `mutant` is -1. */
   | { kind: 'run'; file: string; title: string; mutant: number }
 
 export type Answer =
