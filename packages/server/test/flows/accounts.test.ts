@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CHANGE_LIMITS } from '../../src/change-limits.ts'
-import { MINUTE } from '../../src/clock.ts'
+import { DAY, MINUTE } from '../../src/clock.ts'
+import { anEntry } from '../contract/fixtures.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, refusedWith } from '../support/services.ts'
 
@@ -70,6 +71,50 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(accounts.authorize(user.id, 'nobody', caller())), 'not_found')
     assert.equal(await refusedWith(accounts.withdraw(user.id, 'nobody', caller())), 'not_found')
     assert.equal((await accounts.get(user.id)).authorizations.length, 3)
+  })
+
+  test('the balance history has the balance at the end of each of thirty days, and its change', async t => {
+    const { signIn, accounts, clock, store, storage } = await openServices(engine, t)
+    clock.set(Date.UTC(2026, 10, 1, 12))
+    const { user } = await signIn('a@example.com')
+    const post = async (amount: number, createdAt: number) =>
+      storage.transaction(tx => tx.billing.post(anEntry(user.id, amount, { createdAt })))
+    await post(10, Date.UTC(2026, 10, 2, 23, 59, 59, 999))
+    await post(20, Date.UTC(2026, 10, 3))
+    await post(40, Date.UTC(2026, 10, 30, 11))
+    clock.set(Date.UTC(2026, 10, 30, 12))
+    const start = await store.billing.balance(user.id)
+    const history = await accounts.balanceHistory(user.id)
+    assert.equal(history.length, 30)
+    assert.deepEqual(
+      history.filter(({ change }) => change !== 0),
+      [
+        { start: Date.UTC(2026, 10, 1), balance: start - 70, change: start - 70 },
+        { start: Date.UTC(2026, 10, 2), balance: start - 60, change: 10 },
+        { start: Date.UTC(2026, 10, 3), balance: start - 40, change: 20 },
+        { start: Date.UTC(2026, 10, 30), balance: start, change: 40 },
+      ],
+    )
+    clock.advance(DAY)
+    const [oldest] = await accounts.balanceHistory(user.id)
+    assert.deepEqual(oldest, { start: Date.UTC(2026, 10, 2), balance: start - 60, change: 10 })
+  })
+
+  test('the changes of one account count towards its own limit only', async t => {
+    const { signIn, accounts, clock } = await openServices(engine, t)
+    const [a, b] = [await signIn('a@example.com'), await signIn('b@example.com')]
+    const perMinute = CHANGE_LIMITS.find(({ window }) => window === 'minute')!.limit
+    const grantAgain = async (userId: string) => {
+      await accounts.withdraw(userId, 'hub', caller())
+      clock.advance(1)
+      return refusedWith(accounts.authorize(userId, 'hub', caller()))
+    }
+    for (let n = 0; n < perMinute; n++) await grantAgain(a.user.id)
+    assert.equal(await grantAgain(a.user.id), 'rate_limited')
+    assert.equal(await grantAgain(b.user.id), 'none')
+    // An authorization that is active already costs nothing.
+    for (let n = 0; n < perMinute; n++) await accounts.authorize(b.user.id, 'hub', caller())
+    assert.equal(await grantAgain(b.user.id), 'none')
   })
 
   test('an account cannot read another’s data', async t => {

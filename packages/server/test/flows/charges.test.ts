@@ -3,7 +3,10 @@ import { test } from 'node:test'
 import { createApps } from '../../src/apps/apps.ts'
 import { createCharges, IDEMPOTENCY_WINDOW } from '../../src/billing/charges.ts'
 import { MICROS_PER_DOLLAR, TRIAL_CREDIT } from '../../src/billing/money.ts'
+import { DAY, SECOND } from '../../src/clock.ts'
+import type { KeywayError } from '../../src/errors.ts'
 import { newId } from '../../src/ids.ts'
+import { NO_LIMITS, type SpendLimit } from '../../src/limits/limit.ts'
 import { untilAnswered } from '../ops/raced-charges.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
@@ -95,6 +98,42 @@ forEachEngine(engine => {
     assert.equal(await balance(), TRIAL_CREDIT)
     await charges.charge(HUB, { ...wantedCharge, amount: TRIAL_CREDIT }, 'big-key-000000001')
     assert.equal(await balance(), 0)
+  })
+
+  test('the refusal of a charge says why, and when a limit of the key begins anew', async t => {
+    const services = await openServices(engine, t)
+    const { userId, charges, wantedCharge } = await withUser(services)
+    services.clock.set(Date.UTC(2026, 11, 30, 23, 59, 59, 500))
+    const keyWith = async (per: SpendLimit['per']) => {
+      const limits = { ...NO_LIMITS, spend: [{ amount: CENT - 1, per }] }
+      const newKey = { name: null, scopes: null, expiresAt: null, appId: 'hub', allowedNetworks: [], limits }
+      return (await services.apiKeys.create(userId, newKey, caller())).apiKey.id
+    }
+    await charges.charge(HUB, wantedCharge, 'used-key-00000001')
+    const rejects = (change: object, key: string, refusal: object) =>
+      assert.rejects(charges.charge(HUB, { ...wantedCharge, ...change }, key), refusal)
+    await rejects({ amount: 2 * CENT }, 'used-key-00000001', {
+      message: 'This Idempotency-Key was used for another charge. Use a new one for each charge.',
+    })
+    await rejects({ amount: TRIAL_CREDIT }, 'too-much-00000001', {
+      message: "The user's balance is too low for this amount. Nothing was charged.",
+    })
+    await rejects({ userId: newId(1) }, 'nobody-0000000001', {
+      message: /^This user has not authorised the app to charge the balance/,
+    })
+    for (const [per, period, retryAfter] of [
+      ['day', 'for this day (UTC)', 1],
+      ['month', 'for this month (UTC)', DAY / SECOND + 1],
+      ['total', 'in total', undefined],
+    ] as const)
+      await assert.rejects(
+        charges.charge(HUB, { ...wantedCharge, keyId: await keyWith(per) }, `limited-${per}-0000001`),
+        (error: KeywayError) => {
+          const message = `This charge would pass what the key may spend ${period}. Nothing was charged.`
+          assert.deepEqual([error.message, error.extras.retryAfter], [message, retryAfter])
+          return true
+        },
+      )
   })
 
   test('a charge without authorisation, or of an unknown, suspended or deleted user, is refused', async t => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCharges, type WantedCharge } from '../../src/billing/charges.ts'
 import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
-import { spentIn } from '../../src/billing/spend.ts'
+import { periodsOf, spentIn } from '../../src/billing/spend.ts'
 import { DAY, SECOND } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { NO_LIMITS, SPEND_PERIODS, type SpendLimit } from '../../src/limits/limit.ts'
@@ -53,6 +53,14 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
   }
   return { userId, makeKey, apiKey, charges, charge, raceCharges, spent, entries }
 }
+
+test('days and months are numbered without gaps, also over the turn of a year', () => {
+  const newYear = Date.UTC(2027, 0, 1)
+  const [before, after] = [periodsOf(newYear - 1), periodsOf(newYear)]
+  assert.deepEqual(after, { day: before.day + 1, month: before.month + 1 })
+  assert.deepEqual(periodsOf(0), { day: 0, month: 0 })
+  assert.deepEqual(periodsOf(Date.UTC(1971, 1, 1)), { day: 396, month: 13 })
+})
 
 forEachEngine(engine => {
   test('a charge that names a key has it in the ledger and counts as spent by it', async t => {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { createCharges } from '../../src/billing/charges.ts'
 import { newId } from '../../src/ids.ts'
 import type { DatabaseStorage } from '../../src/storage/database.ts'
 import type { Store, Transaction } from '../../src/store.ts'
@@ -170,6 +172,24 @@ forEachEngine(engine => {
     const refusalCode = await refusedWith(whileLosing('commit', call))
     assert.equal(refusalCode, 'unavailable')
     assert.equal((await services.apiKeys.get(user.id, apiKey.id)).name, 'a key')
+  })
+
+  test('a charge and a credit are booked once, where the answer to their COMMIT was lost', async t => {
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { user } = await services.signIn('ann@example.com')
+    const balance = () => services.store.billing.balance(user.id)
+    const start = await balance()
+    const charges = createCharges(breakable)
+    const charge = { userId: user.id, amount: 3, description: 'a call' }
+    const charged = await loseCommitThenAnswer({ whileLosing }, () =>
+      charges.charge({ id: 'hub' }, charge, 'one-charge-000001'),
+    )
+    assert.deepEqual([charged.amount, charged.balanceAfter, await balance()], [-3, start - 3, start - 3])
+    const credit = { userId: user.id, amount: 10, description: 'Sorry' }
+    const credited = await loseCommitThenAnswer({ whileLosing }, () =>
+      breakable.credits.grant(credit, 'one', BY_COMMAND_LINE),
+    )
+    assert.deepEqual([credited.amount, credited.balanceAfter, await balance()], [10, start + 7, start + 7])
   })
 
   test('sign-in, refresh and sign-out are atomic, where the answer to their COMMIT was lost', async t => {
