@@ -6,6 +6,7 @@ import { freePort } from '../support/free-port.ts'
 import { basicAuthorization } from '../support/http.ts'
 import { createPrintedLinks, freshPostgres, type PrintedLinks, startNode } from '../support/nodes.ts'
 import { createClient } from '../support/page-client.ts'
+import { startPair } from './races.ts'
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 
@@ -49,13 +50,12 @@ async function openShop(t: TestContext) {
     KEYWAY_DATABASE_URL: await freshPostgres(t),
     KEYWAY_PUBLIC_URL: `http://127.0.0.1:${port}`,
   }
-  const a = await startNode(t, { ...sharedSettings, KEYWAY_PORT: port }, links)
-  const b = await startNode(t, sharedSettings, links)
-  const origins = [a.origin, b.origin] as const
+  const origins = await startPair(t, { ...sharedSettings, KEYWAY_PORT: port }, links)
   const shop = { id: 'shop', name: 'Shop', redirectUris: [CALLBACK], trusted: true }
-  const { secret } = await a.services.apps.register(shop)
+  const { services } = await startNode(t, sharedSettings)
+  const { secret } = await services.apps.register(shop)
   const headers = basicAuthorization('shop', secret!)
-  const browser = await signedInBrowser(a.origin, links)
+  const browser = await signedInBrowser(origins[0], links)
   return {
     origins,
     headers,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { startNodeProcess } from '../support/node-processes.ts'
 import {
   createKey,
   createPrintedLinks,
@@ -16,13 +17,32 @@ import { withClient } from '../support/postgres.ts'
 
 const WORKERS = 8
 
+/** `npm run test:one-port`: the two nodes are processes on one port, and the kernel decides which gets a connection. */
+const SHARES_PORT = process.env.TEST_ONE_PORT === '1'
+
+/** Two nodes on one new database. */
 export async function openPair(t: TestContext, settings: Record<string, string> = {}) {
   const url = await freshPostgres(t)
   const links = createPrintedLinks()
-  const sharedSettings = { KEYWAY_DATABASE_URL: url, ...settings }
-  const a = await startNode(t, sharedSettings, links)
-  const b = await startNode(t, sharedSettings, links)
-  return { url, links, a, b, nodes: [a, b], origins: [a.origin, b.origin] as const }
+  const origins = await startPair(t, { KEYWAY_DATABASE_URL: url, ...settings }, links)
+  const [a, b] = origins.map(origin => ({ origin })) as [{ origin: string }, { origin: string }]
+  return { url, links, a, b, origins }
+}
+
+/** Starts two nodes. Returns their origins, of which the first has the port in the settings. */
+export async function startPair(
+  t: TestContext,
+  settings: Record<string, string>,
+  links: PrintedLinks,
+): Promise<readonly [string, string]> {
+  if (SHARES_PORT) {
+    const { origin } = await startNodeProcess(t, { ...settings, KEYWAY_PROCESSES: '2' }, links)
+    return [origin, origin]
+  }
+  const { KEYWAY_PORT: _, ...otherSettings } = settings
+  const a = await startNode(t, settings, links)
+  const b = await startNode(t, otherSettings, links)
+  return [a.origin, b.origin]
 }
 
 /**
