@@ -5,7 +5,12 @@ import type { Clock } from '../../src/clock.ts'
 import { AgentConnection } from '../../src/hub/agent-connection.ts'
 import { MessageBudget, MessageLog } from '../../src/hub/message-log.ts'
 import { createPresence } from '../../src/hub/presence.ts'
-import { type HubPresence, NODE_TIMEOUT_MS, type PresenceRow } from '../../src/hub/presence-store.ts'
+import {
+  type HubPresence,
+  NODE_HEARTBEAT_MS,
+  NODE_TIMEOUT_MS,
+  type PresenceRow,
+} from '../../src/hub/presence-store.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { Registry } from '../../src/hub/registry.ts'
 import { newId } from '../../src/ids.ts'
@@ -100,6 +105,44 @@ test('changes are written together, once, and nothing is written without one', a
   presence.remove(first)
   await passBatches()
   assert.deepEqual(batches.slice(1), [[[], [first.id]]])
+})
+
+test('what could not be written is written after a heartbeat, unless it has changed meanwhile', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const batches: [added: string[], removed: string[]][] = []
+  let isFailing = true
+  const { presence, clock } = await openPresence(t, () => ({
+    async record(_nodeId, added, removed) {
+      batches.push([added.map(({ connectionId }) => connectionId), [...removed]])
+      if (isFailing) throw new Error('no connection')
+    },
+  }))
+  const passTime = async (ms: number) => {
+    t.mock.timers.tick(ms)
+    for (let turn = 0; turn < 5; turn++) await setImmediate()
+  }
+  const [first, second] = [aConnection(clock), aConnection(clock)]
+  for (const connection of [first, second]) presence.add(connection)
+  await passTime(200)
+  presence.remove(second)
+  await passTime(NODE_HEARTBEAT_MS)
+  isFailing = false
+  await passTime(NODE_HEARTBEAT_MS)
+  assert.deepEqual(batches, [
+    [[first.id, second.id], []],
+    [[first.id], [second.id]],
+    [[first.id], [second.id]],
+  ])
+  isFailing = true
+  presence.remove(first)
+  await passTime(200)
+  isFailing = false
+  await passTime(NODE_HEARTBEAT_MS)
+  await passTime(NODE_HEARTBEAT_MS)
+  assert.deepEqual(batches.slice(3), [
+    [[], [first.id]],
+    [[], [first.id]],
+  ])
 })
 
 test('a node that was considered dead records its open connections again, and says so', async t => {
