@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ORIGINAL_TREE } from './copy.ts'
@@ -64,6 +65,14 @@ export function report({ all, judged, minutes, seed, write, command }: RunSummar
   return statisticsOf(judged).share
 }
 
+/** The checked-out commit, abbreviated. */
+function commit(): string {
+  return execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
+    cwd: ORIGINAL_TREE,
+    encoding: 'utf8',
+  }).trim()
+}
+
 function documentText(
   rows: readonly Record<string, string | number>[],
   undetectedMutants: readonly string[],
@@ -73,7 +82,8 @@ function documentText(
   const titles = Object.keys(rows[0]!)
   return [
     '# Mutants caught by the tests\n\n',
-    `Written by \`npm run test:mutants -- ${command}\`. How the tool works: CONTRIBUTING.md, “How we test”.\n\n`,
+    `Written by \`npm run test:mutants -- ${command}\` on ${new Date().toISOString().slice(0, 10)}, commit ${commit()}. `,
+    'How the tool works: CONTRIBUTING.md, “How we test”.\n\n',
     line(titles),
     line(titles.map(() => '---')),
     ...rows.map(row => line(titles.map(title => row[title]!))),
