@@ -81,6 +81,8 @@ test('a node that stops during its heartbeat is not registered again', async t =
   storeReleased.resolve()
   await Promise.all([heartbeat, deregistration])
   assert.deepEqual(await store.nodes(0), [])
+  await presence.heartbeat()
+  assert.deepEqual(await store.nodes(0), [], 'nor by a later one')
 })
 
 test('changes are written together, once, and nothing is written without one', async t => {
