@@ -30,8 +30,8 @@ export type Confirmation = { is: 'changed'; user: User } | { is: 'awaits'; side:
 export interface EmailChanges {
   /**
    * Mails a link to the new address and one to the current address, and ends an earlier request. The answer and the
-   * work are the same whether or not the new address has an account, so that neither reveals it; the mail to an address
-   * with an account has no link.
+   * work are the same whether or not the new address has an account, so that neither reveals it; the mail to a
+   * new address that has an account has no link.
    *
    * @throws KeywayError `invalid_request`, `rate_limited`
    */

@@ -53,7 +53,10 @@ export interface Audit {
 export const BY_COMMAND_LINE: ActedBy = { actor: BY_COMMAND, caller: null, requestId: null, reason: null }
 
 const SALT_BYTES = 16
-/** Name of the in-process lock that transactions take before they append, and so lock the head of the chain. */
+/**
+ * Name of the mutex under which `perform` runs its transactions. Each of them locks the head of the chain in the
+ * database, so the others wait in memory instead of each holding a connection.
+ */
 const CHAIN_LOCK = 'audit-chain'
 
 export function createAudit({ storage, clock }: { storage: Storage; clock: Clock }): Audit {

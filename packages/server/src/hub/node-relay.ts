@@ -81,8 +81,8 @@ export function createRelay(deps: {
   /** Handles a message about a connection that moves. A node receives its own requests, too. */
   receiveMove(message: MoveMessage): void
   /**
-   * Whether this node has no connection of the message's user, or none that the message names; an empty object
-   * otherwise.
+   * What this node reports in its answer to a message: that it has no connection of the user, or none that the message
+   * names, with the promise to notify the sender before it gets one. Empty if it has one, or cannot promise that.
    */
   absenceOf(from: string, command: DeliverCommand): Absence
   /** Handles the absence that another node reported in its answer to a message. */

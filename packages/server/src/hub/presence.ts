@@ -82,7 +82,7 @@ export function createPresence(deps: {
   const currentPeerIds = new Set<string>()
   /** Peers of which a message arrived since the last heartbeat began: its query may have missed their rows. */
   const newcomers = new Set<string>()
-  /** Peers that have shut down, with the time when their message arrived, by node id. */
+  /** When the message `left` of each peer that has shut down arrived, by node id. */
   const leftNodes = new Map<string, Instant>()
   let lastHeartbeatAt: Instant | null = null
   let heartbeatError: unknown = null

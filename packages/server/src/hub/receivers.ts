@@ -54,10 +54,12 @@ export interface Receivers {
   tick(): void
 }
 
-/** A promise to notify a node that this one has connections with an id or key. */
+/** A notice that was promised to another node and is due: this node gets a connection with this id, or of this key. */
 interface PromisedNotice {
   userId: string
+  /** Id of the connection, or of its key. */
   target: string
+  /** The report that it ends. */
   absence: Absence
 }
 

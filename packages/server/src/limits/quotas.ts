@@ -39,7 +39,7 @@ interface Block {
   left: number
   /** Remaining calls in the row after the last lease; null if nothing was leased. */
   stored: number | null
-  /** When the quota is refilled, which ends the block; null if never. */
+  /** When the quota is refilled, which ends the block; null if it never is, or if nothing was leased. */
   refillsAt: Instant | null
   usedAt: Instant
   pendingLease: Promise<void> | null

@@ -35,7 +35,7 @@ export function eventPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account/events/:file', c => exportEvents(kit, c))
 }
 
-/** The filters of the page, from its query; unknown values are ignored. */
+/** What the page shows. An invalid value in its query counts as absent. */
 interface EventView {
   group: EventGroup | null
   keyId: string | null

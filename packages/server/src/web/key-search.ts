@@ -15,7 +15,7 @@ const MAX_QUERY_LENGTH = 100
 export const KEY_SORTS = ['created', 'name', 'used', 'expires'] as const
 export type KeySort = (typeof KEY_SORTS)[number]
 
-/** The filters and order of the list; unknown values are ignored. */
+/** What a page of /keys shows: filters, order and position. An invalid value in its query counts as absent. */
 export interface KeyView {
   status: ApiKeyStatus | null
   query: string

@@ -163,7 +163,7 @@ function load(path: string): Promise<any> {
   return import(pathToFileURL(join(SDK, path)).href)
 }
 
-/** The state that the client keeps while a person signs in with a browser. */
+/** An `OAuthClientProvider` of the MCP SDK: keeps its state in memory, and records the URL instead of opening a browser. */
 function newProvider(clientId: string | undefined, clientMetadataUrl: string | undefined) {
   const state: {
     client?: { client_id: string }

@@ -21,8 +21,8 @@ interface Timers {
 }
 
 /**
- * Agents of the SDK on several nodes of the hub's own code. Network, database, carrier and time are simulated, and
- * everything that happens follows from one seed.
+ * Agents of the SDK on several nodes, all with their real code. The network, the database, the transport of events
+ * between nodes, and time are simulated, and everything that happens follows from one seed.
  */
 export class ResumeWorld {
   readonly clock = createTestClock()
