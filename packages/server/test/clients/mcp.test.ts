@@ -163,7 +163,7 @@ function load(path: string): Promise<any> {
   return import(pathToFileURL(join(SDK, path)).href)
 }
 
-/** An `OAuthClientProvider` of the MCP SDK: keeps its state in memory, and records the URL instead of opening a browser. */
+/** The MCP SDK's `OAuthClientProvider`: keeps its state in memory, and records the URL instead of opening it. */
 function newProvider(clientId: string | undefined, clientMetadataUrl: string | undefined) {
   const state: {
     client?: { client_id: string }
