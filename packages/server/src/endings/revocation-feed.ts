@@ -16,7 +16,10 @@ const LATE_COMMIT_MARGIN = 10 * SECOND
 
 export interface FeedPage {
   endings: Ending[]
+  /** The cursor of the next page. */
   cursor: string
+  /** The cursor of a page with the entries after this one, for a consumer that stops within the page. */
+  cursorAfter(ending: Ending): string
   /** Whether there are more entries now, even if this page is empty after filtering. */
   hasMore: boolean
 }
@@ -48,7 +51,12 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
       const dueEndings = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
       const hasMore = dueEndings.length === limit
       const position = hasMore ? dueEndings.at(-1)! : endPosition(from, now)
-      return { endings: await withoutActiveKeys(dueEndings, now), cursor: encodeCursor(position), hasMore }
+      return {
+        endings: await withoutActiveKeys(dueEndings, now),
+        cursor: encodeCursor(position),
+        cursorAfter: ending => encodeCursor(isLater(ending, position) ? position : ending),
+        hasMore,
+      }
     },
 
     subscribe(listener) {
@@ -78,5 +86,9 @@ function endPosition(from: Position, now: Instant): Position {
 }
 
 function laterOf(left: Position | null, right: Position): Position {
-  return left && (left.at > right.at || (left.at === right.at && left.id > right.id)) ? left : right
+  return left && isLater(left, right) ? left : right
+}
+
+function isLater(left: Position, right: Position): boolean {
+  return left.at > right.at || (left.at === right.at && left.id > right.id)
 }

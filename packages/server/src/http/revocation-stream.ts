@@ -1,10 +1,11 @@
 import { SECOND } from '../clock.ts'
 
 /** One page of the feed of revocations, oldest first. */
-interface FeedPage {
-  data: readonly { id: string }[]
-  has_more: boolean
-  next_cursor: string
+interface StreamPage {
+  /** Each entry with the cursor of what follows it. */
+  entries: readonly { data: { id: string }; cursor: string }[]
+  hasMore: boolean
+  cursor: string
 }
 
 /** How often the client's credential is checked while the stream is idle: as often as the hub sweeps for endings. */
@@ -27,8 +28,8 @@ const MAX_REMEMBERED_IDS = 1000
 
 export interface StreamSource {
   /** The page of entries that is sent first. */
-  firstPage: FeedPage
-  read(cursor: string): Promise<FeedPage>
+  firstPage: StreamPage
+  read(cursor: string): Promise<StreamPage>
   /** Rejects if the client's credential is no longer valid; the stream then ends before it sends anything else. */
   reauthenticate(): Promise<unknown>
   /** Calls `listener` when a key, session or account ended. Returns a function to unsubscribe. */
@@ -38,13 +39,13 @@ export interface StreamSource {
 }
 
 /**
- * Server-sent events (HTML standard, section 9.2): one event `revocation` per entry. The id of an event is the cursor
- * of the page that contained it, so a client that reconnects with Last-Event-ID misses nothing.
+ * Server-sent events (HTML standard, section 9.2): one event `revocation` per entry. The id of an event is the cursor of
+ * what follows the entry, so a client that reconnects with Last-Event-ID misses nothing, wherever it was cut off.
  */
 export function eventStream(source: StreamSource): ReadableStream {
   const encoder = new TextEncoder()
   const sentIds = new Set<string>()
-  let cursor = source.firstPage.next_cursor
+  let cursor = source.firstPage.cursor
   let isOpen = true
   let isReading = false
   let mustReadAgain = false
@@ -96,10 +97,10 @@ export function eventStream(source: StreamSource): ReadableStream {
       while (mustReadAgain && isOpen) {
         mustReadAgain = false
         await source.reauthenticate()
-        const feed = await source.read(cursor)
-        sendEntries(feed, send)
-        if (feed.has_more && feed.next_cursor !== cursor) mustReadAgain = true
-        cursor = feed.next_cursor
+        const page = await source.read(cursor)
+        sendEntries(page, send)
+        if (page.hasMore && page.cursor !== cursor) mustReadAgain = true
+        cursor = page.cursor
       }
     } catch {
       end()
@@ -108,12 +109,12 @@ export function eventStream(source: StreamSource): ReadableStream {
     }
   }
 
-  function sendEntries(feed: FeedPage, send: (line: string) => void): void {
-    for (const entry of feed.data) {
-      if (sentIds.has(entry.id)) continue
-      sentIds.add(entry.id)
+  function sendEntries({ entries }: StreamPage, send: (line: string) => void): void {
+    for (const { data, cursor } of entries) {
+      if (sentIds.has(data.id)) continue
+      sentIds.add(data.id)
       if (sentIds.size > MAX_REMEMBERED_IDS) sentIds.delete(sentIds.values().next().value!)
-      send(`id: ${feed.next_cursor}\nevent: revocation\ndata: ${JSON.stringify(entry)}\n\n`)
+      send(`id: ${cursor}\nevent: revocation\ndata: ${JSON.stringify(data)}\n\n`)
     }
   }
 }

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { MAX_STREAMS_PER_APP } from '../../src/http/routes/revocations.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basicAuthorization, openServer } from '../support/http.ts'
-import { patienceMs } from '../support/patience.ts'
+import { inTime, patienceMs } from '../support/patience.ts'
 
 /** The sweep interval of one second, with tolerance. */
 const SWEEP_MS = 3000
@@ -44,14 +44,44 @@ test('the number of revocation streams of one app is limited, closed streams no 
   assert.equal(nextStream.status, 200)
 })
 
+forEachEngine(engine =>
+  test('a follower that was cut off within a page gets the rest of it from the last event id that it received', async t => {
+    const { server, secret, follow } = await openFollowers(engine, t)
+    const { tokens } = await server.signIn('ada@example.com')
+    const keyIds = []
+    for (let n = 0; n < 3; n++) {
+      const { id } = await server.createKey(tokens.accessToken)
+      await server.call('DELETE', `/v1/api-keys/${id}`, { token: tokens.accessToken })
+      keyIds.push(id)
+      server.clock.advance(1000)
+    }
+    // Older than the time in which a transaction may commit late.
+    server.clock.advance(60_000)
+    const wholePage = await (await follow(secret)).until(keyIds[2]!)
+    const [, firstId] = new RegExp(`id: (\\S+)\\nevent: revocation\\ndata: \\{[^}]*${keyIds[0]}`).exec(
+      wholePage,
+    )!
+    const follower = await follow(secret, 'follower', firstId)
+    const rest = await inTime('the rest of the page', follower.until(keyIds[2]!))
+    assert.deepEqual(
+      keyIds.filter(id => rest.includes(id)),
+      keyIds.slice(1),
+    )
+  }),
+)
+
 async function openFollowers(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
   const secret = await server.registerApp('follower')
 
-  async function follow(withSecret: string, app = 'follower') {
+  async function follow(withSecret: string, app = 'follower', lastEventId?: string) {
     const abort = new AbortController()
     t.after(() => abort.abort())
-    const headers = { ...basicAuthorization(app, withSecret), Accept: 'text/event-stream' }
+    const headers = {
+      ...basicAuthorization(app, withSecret),
+      Accept: 'text/event-stream',
+      ...(lastEventId && { 'Last-Event-ID': lastEventId }),
+    }
     const answer = await fetch(`${server.url}/v1/revocations`, { headers, signal: abort.signal })
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { toRfc3339 } from '../../clock.ts'
+import type { Ending } from '../../endings/ending.ts'
 import type { FeedPage } from '../../endings/revocation-feed.ts'
 import { invalidRequest, KeywayError } from '../../errors.ts'
 import { type Answer, ok } from '../answer.ts'
@@ -40,14 +41,15 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
       async handle({ principal, query, incoming, reauthenticate }) {
         const isStream = incoming.headers.accept?.includes('text/event-stream') && incoming.method === 'GET'
         const cursor = query.cursor ?? (isStream ? lastEventId(incoming.headers['last-event-id']) : null)
-        const readPage = async (from: string | null) => toFeed(await revocations.since(from, MAX_PAGE_SIZE))
+        const readPage = async (from: string | null) =>
+          validPage(await revocations.since(from, MAX_PAGE_SIZE))
         const firstPage = await readPage(cursor)
-        if (!isStream) return ok(firstPage)
+        if (!isStream) return ok(toFeed(firstPage))
         countStream(principal.id)
         const onEnd = () => releaseStream(principal.id)
         const body = eventStream({
-          firstPage,
-          read: readPage,
+          firstPage: toStreamPage(firstPage),
+          read: async from => toStreamPage(await readPage(from)),
           reauthenticate,
           subscribe: revocations.subscribe,
           onEnd,
@@ -83,18 +85,20 @@ function lastEventId(header: string | string[] | undefined): string | null {
   return typeof header === 'string' && header !== '' ? header : null
 }
 
-function toFeed(page: FeedPage | null) {
-  if (!page)
-    throw invalidRequest([{ field: 'cursor', message: 'must be the next_cursor of an earlier answer' }])
-  return {
-    data: page.endings.map(ending => ({
-      id: ending.id,
-      kind: ending.kind,
-      subject_id: ending.subjectId,
-      user_id: ending.userId,
-      at: toRfc3339(ending.at),
-    })),
-    has_more: page.hasMore,
-    next_cursor: page.cursor,
-  }
+function validPage(page: FeedPage | null): FeedPage {
+  if (page) return page
+  throw invalidRequest([{ field: 'cursor', message: 'must be the next_cursor of an earlier answer' }])
+}
+
+function toFeed({ endings, hasMore, cursor }: FeedPage) {
+  return { data: endings.map(toRevocation), has_more: hasMore, next_cursor: cursor }
+}
+
+function toStreamPage({ endings, hasMore, cursor, cursorAfter }: FeedPage) {
+  const entries = endings.map(ending => ({ data: toRevocation(ending), cursor: cursorAfter(ending) }))
+  return { entries, hasMore, cursor }
+}
+
+function toRevocation({ id, kind, subjectId, userId, at }: Ending) {
+  return { id, kind, subject_id: subjectId, user_id: userId, at: toRfc3339(at) }
 }
