@@ -93,8 +93,11 @@ export interface PageServices {
   examination: Examination
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
-  /** Lists for administrators, read directly from the store. */
-  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox' | 'suppressions'>
+  /** What pages only show, read directly from the store. */
+  store: Pick<
+    Store,
+    'users' | 'apiKeys' | 'apps' | 'audit' | 'billing' | 'invitations' | 'outbox' | 'suppressions'
+  >
   agents: PageAgents
   apiKeys: ApiKeys
   /** Loaded on first use. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DEFAULT_APP_SETTINGS } from '../../src/apps/app.ts'
 import { ADA, createClient, SAME_ORIGIN, signedInClient, signIn } from '../support/page-client.ts'
 import { address, caller } from '../support/services.ts'
 import { startWeb } from '../support/web.ts'
@@ -244,6 +245,30 @@ test('ending all other sessions signs out the other browsers and keeps this one'
   await keptBrowser.post('/sessions/end-others', { form_token })
   assert.equal((await endedBrowser.get('/keys')).headers.get('location'), '/sign-in?done=ended')
   assert.equal((await keptBrowser.get('/keys')).status, 200)
+})
+
+test('the sessions page names a client that describes itself under its URL', async t => {
+  const web = await startWeb(t)
+  const client = await signedInClient(web)
+  const { sessions, storage, clock } = web.server.services
+  const id = 'https://editor.example.com/client.json'
+  const createdAt = clock.now()
+  await storage.store.apps.insert({
+    ...DEFAULT_APP_SETTINGS,
+    id,
+    name: 'Editor',
+    firstParty: false,
+    createdAt,
+    coversFrom: createdAt,
+  })
+  const user = (await storage.store.users.findByEmail(address(ADA)))!
+  const grant = { scopes: ['account:read'], audience: null }
+  await storage.transaction(tx =>
+    sessions.open(tx, user, sessions.prepareForApp(id, grant, clock.now(), caller())),
+  )
+  const answer = await client.get('/sessions')
+  assert.equal(answer.status, 200)
+  assert.match(await answer.text(), />For Editor</)
 })
 
 test('the sessions page names the app for which a session was opened, and ends it', async t => {
