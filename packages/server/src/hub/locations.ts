@@ -174,8 +174,10 @@ export function createLocations(deps: LocationsDeps): Locations {
         if (batch.length > 0) notifyRecordedNodes(batch, await store.enter(nodeId, batch))
       } catch (error) {
         log.warn({ err: error }, 'locations could not be recorded; messages go to all nodes')
+        for (const userId of batch) if (userLocations.has(userId)) enteringUsers.add(userId)
+        for (const userId of leavingIds) if (!userLocations.has(userId)) leavingUsers.add(userId)
         notifyAllNodes(batch)
-        break // The next tick records the rest.
+        break // The next tick records these and the rest.
       }
     }
     isWriting = false
@@ -238,7 +240,6 @@ export function createLocations(deps: LocationsDeps): Locations {
         if (now - (lastAliveAt.get(node) ?? 0) > FORGET_NODE_MS) location.nodes.delete(node)
       location.emptySince = hasUser(userId) ? null : (location.emptySince ?? now)
       if (location.emptySince !== null && now - location.emptySince >= STAY_MS) leave(userId)
-      if (!location.isRecorded && !location.nodesNotified) enteringUsers.add(userId)
     }
     for (const [id, at] of lastAliveAt) if (now - at > FORGET_NODE_MS) lastAliveAt.delete(id)
     notifyAgain()

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { Event } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
+import { NODE_TIMEOUT_MS } from '../../src/hub/presence-store.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresMissing } from '../support/engines.ts'
@@ -171,6 +172,29 @@ describe('a node', () => {
     const agent = await connect(services, failingNode.url, key)
     assert.equal((await send(agent, 'all', '1')).delivered, 1)
     assert.equal((await send(earlierAgent, 'all', '2')).delivered, 1)
+  })
+
+  test('that counted as dead records its users again, also if that fails at first', async t => {
+    const { services, key, open } = await openInProcess(t)
+    const { locations } = services.storage.store
+    let failures = 0
+    let nodeId = ''
+    const enter: typeof locations.enter = (node, userIds) => {
+      nodeId = node
+      if (failures === 0) return locations.enter(node, userIds)
+      failures--
+      return Promise.reject(new Error('the disk is full'))
+    }
+    const { url } = await open({ locations: { ...locations, enter } })
+    await connect(services, url, key)
+    const isRecorded = async () => (await locations.nodesOf(key.userId)).includes(nodeId)
+    await until('the user is recorded', isRecorded)
+    // As another node does that takes this one for dead.
+    await locations.leave(nodeId, [key.userId])
+    failures = 1
+    services.clock.advance(NODE_TIMEOUT_MS)
+    await until('the user is recorded again', isRecorded)
+    assert.equal(failures, 0)
   })
 
   test('of the previous version gets all messages, over the channel of all nodes', async t => {
