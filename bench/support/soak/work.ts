@@ -159,7 +159,8 @@ export async function startWork(
   async function replaceAgent(n: number): Promise<void> {
     const person = personAt(n)
     const { responder: formerAgent, requests } = person
-    person.responder = await connect(person.key, n)
+    // On another node than the requester, if there are several.
+    person.responder = await connect(person.key, n + 1)
     person.requests = new Set()
     await Promise.allSettled(requests)
     formerAgent.close()
