@@ -26,8 +26,8 @@ export type FactTable = { [Noun in keyof RecordedChanges]: FactsOf<RecordedChang
 const NO_FACTS: readonly Fact[] = []
 
 /**
- * The facts of every operation that ends, grants or charges something. The table compiles only if no operation is
- * missing, and transactions offer these operations only wrapped by `withFacts`, which records the facts.
+ * The facts of every operation of `RecordedChanges`; null if an operation has none. The table compiles only if no
+ * operation is missing, and transactions offer these operations only wrapped by `withFacts`, which records the facts.
  */
 export const FACTS: FactTable = {
   users: {
@@ -228,7 +228,11 @@ const EVENT_OF_KIND: Record<Ending['kind'], (id: string, userId: string) => Subj
   user: userId => ({ type: 'user.changed', userId }),
 }
 
-/** The facts of an ending. @param type null if another security event of the same transaction covers the ending */
+/**
+ * The facts of an ending.
+ *
+ * @param type null for a restriction, and if another security event of the same transaction covers the ending
+ */
 function endingFacts(
   kind: Ending['kind'],
   id: string,

@@ -26,11 +26,14 @@ export interface FeedPage {
 
 export interface Revocations {
   /**
-   * Endings after `cursor`, or those of the last 20 minutes if it is null, oldest first. A later page may repeat
+   * Endings after `cursor`, oldest first; those of the last 20 minutes if it is null or older. A later page may repeat
    * entries, since transactions may commit late; consumers must deduplicate. Null for an invalid cursor.
    */
   since(cursor: string | null, limit: number): Promise<FeedPage | null>
-  /** Calls `listener` when something ended on any node. Returns a function to unsubscribe. */
+  /**
+   * Calls `listener` when a key, session or account ended or changed on any node, which may have added an entry.
+   * Returns a function to unsubscribe.
+   */
   subscribe(listener: () => void): () => void
 }
 

@@ -45,8 +45,8 @@ export class HubSocket extends WebSocket {
 export interface ConnectionHost {
   /**
    * Removes the connection from registry and presence. Called once, before the close frame is written. `reason` is the
-   * reason in that frame, `closed` if the agent closed the connection, `lost` if the socket broke, or `away` if a
-   * successor continues it.
+   * reason of the close status, `closed` if the agent closed the connection or violated the protocol, `lost` if the
+   * socket broke, or `away` if the connection is handed over to a successor.
    */
   deregister(connection: AgentConnection, reason: string): void
   /** Called before an open connection becomes `held`. */
@@ -60,7 +60,8 @@ export type HandoverState = Pick<AgentConnection, 'id' | 'log' | 'sends'>
 
 /**
  * An agent's connection to this node. It is `pending` until `ready` is sent, and `held` after its socket broke: without
- * a socket it keeps its messages until the agent resumes it.
+ * a socket it keeps its messages until the agent resumes it or it expires. It is `closed` once it has ended or was
+ * handed over to a successor.
  */
 export class AgentConnection {
   /** A resumed connection gets the id of the one that it continues. */
@@ -82,11 +83,14 @@ export class AgentConnection {
   log: MessageLog
   /** The agent's numbered sends; null before the first one. */
   sends: NumberedSends | null = null
-  /** The hash of the secret in the resume token; null before the token is sent in `ready`. */
+  /**
+   * The hash of the secret in the resume token; null before the token is sent in `ready`, or while the connection is
+   * moving to this node.
+   */
   resumeHash: string | null = null
-  /** When the socket broke. */
+  /** When the socket broke; meaningful only while the connection is held. */
   heldAt: Instant = 0
-  /** The sequence number of the last message before the socket broke. */
+  /** The sequence number of the last message before the socket broke; meaningful only while the connection is held. */
   heldSeq = 0
   /** The sequence number of the last message before the last ping. */
   #pingedSeq = 0
@@ -96,7 +100,7 @@ export class AgentConnection {
   renewalKeyId: string | null = null
   /** Whether the key changed while its status was being loaded, so that the status must be loaded again. */
   statusIsStale = false
-  /** Whether `token_expiring` was sent for the current `expiresAt`. */
+  /** Whether `token_expiring` was sent, and no renewal has extended `expiresAt` since. */
   expiryNoticeSent = false
   lastReceivedAt: Instant
   nextPingAt: Instant
@@ -142,7 +146,7 @@ export class AgentConnection {
     this.send({ type: 'error', code, detail, ...(id === undefined ? {} : { id }) })
   }
 
-  /** Sends a text frame; false if the connection is not open. Closes a connection that reads too slowly. */
+  /** Sends a text frame; false if the socket is not open, or if the connection reads too slowly, which closes it. */
   write(text: string): boolean {
     return this.#isWritable() && this.#writeFrame(textFrame(text))
   }
@@ -184,7 +188,10 @@ export class AgentConnection {
     return bytes
   }
 
-  /** Sends a ping of RFC 6455, whose pong confirms all messages that were written before it. */
+  /**
+   * Sends a ping of RFC 6455, whose pong confirms all messages that were written before it. Sends none while the
+   * connection has no socket or reads too slowly.
+   */
   ping(): void {
     if (!this.#socket || this.readsTooSlowly) return
     this.#pingedSeq = this.log.seq
@@ -208,7 +215,7 @@ export class AgentConnection {
     this.#host.closed(this, closeStatus)
   }
 
-  /** Closes the socket, and holds the connection so that it can be resumed. */
+  /** Closes the socket, and holds the connection so that it can be resumed; one that is not open ends instead. */
   closeAndHold(closeStatus: CloseStatus): void {
     const socket = this.#socket
     if (!this.hold()) {
@@ -232,7 +239,8 @@ export class AgentConnection {
   }
 
   /**
-   * Destroys the socket without a close handshake, since the peer does not respond. An open connection becomes held.
+   * Destroys the socket without a close handshake, since the peer does not respond. An open connection becomes held,
+   * any other ends.
    */
   terminate(): void {
     const socket = this.#socket
@@ -241,8 +249,8 @@ export class AgentConnection {
   }
 
   /**
-   * Called when the socket broke: from now on messages are kept instead of written. False if the connection was not
-   * open.
+   * Called when the socket broke, or before this side closes it: from now on messages are kept instead of written.
+   * False if the connection was not open.
    */
   hold(): boolean {
     if (this.state !== 'open') return false
@@ -261,7 +269,7 @@ export class AgentConnection {
     this.log.clear()
   }
 
-  /** Ends the connection here, and returns its state for the successor. */
+  /** Ends the connection here, closes its socket, and returns its state for the successor. */
   handOver(): HandoverState {
     this.#deregister('away')
     if (this.unsentBytes > MAX_CLOSING_BYTES) this.#socket!.terminate()
@@ -291,7 +299,7 @@ export class AgentConnection {
     return this.#socket?.bufferedAmount ?? 0
   }
 
-  /** Updates name and expiry from the key. */
+  /** Updates the key's name and expiry. */
   update(key: KeyStatus): void {
     this.keyName = key.name
     this.keyExpiresAt = key.expiresAt ?? Number.POSITIVE_INFINITY

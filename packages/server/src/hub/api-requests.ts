@@ -13,8 +13,8 @@ export const API_ANSWER_TIMEOUT_MS = 4000
 export const MAX_API_REQUESTS_PER_OWNER = 8
 
 /**
- * The id of the node that awaits an answer, parsed from the `to` of the answer; null if `to` is the id of a connection
- * or key.
+ * The id of the node that awaits an answer, parsed from the `to` of the answer; null if `to` names connections, by an
+ * id or as `all`.
  */
 export function nodeOfRequester(to: string): string | null {
   return to.startsWith(API_REQUESTER_PREFIX) ? to.slice(API_REQUESTER_PREFIX.length) : null
@@ -23,7 +23,7 @@ export function nodeOfRequester(to: string): string | null {
 export interface ApiRequest {
   /** `id` of the message, which an answer repeats as `reply_to`. */
   id: string
-  /** Resolves with null if no answer came in time. */
+  /** Resolves with null if no answer came in time or before `end`. */
   answer: Promise<Answer | null>
   /** Stops waiting: `answer` resolves with null. */
   end(): void
@@ -58,7 +58,7 @@ export class ApiRequests {
     return { id, answer: promise, end: () => this.#resolve(id, null) }
   }
 
-  /** Handles the `message` frame of an answer; false if it answers no pending request of this node. */
+  /** Handles the `message` frame of an answer; false if it answers no pending request of this user on this node. */
   receiveAnswer(userId: string, frame: string): boolean {
     const { reply_to: id, data } = JSON.parse(frame) as { reply_to?: string; data: Json }
     const pending = id === undefined ? undefined : this.#pending.get(id)
@@ -78,7 +78,7 @@ export class ApiRequests {
   }
 }
 
-/** Data without `result` or `error` is itself the result (docs/hub-protocol.md, section 3). */
+/** Data without `result` and without a valid `error` is itself the result (docs/hub-protocol.md, section 3). */
 function toAnswer(data: Json): Answer {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) return { result: data }
   const { result, error } = data

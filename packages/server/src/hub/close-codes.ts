@@ -3,38 +3,44 @@ import { KEY_REFUSAL_CODES, type KeyRefusal, refusalOf } from '../api-keys/api-k
 import type { Instant } from '../clock.ts'
 import type { KeyStatus } from './hub-ports.ts'
 
-/** Close code and reason (RFC 6455 section 7.4). This file lists all that the hub sends. */
+/**
+ * Close code and reason (RFC 6455 section 7.4). This file lists all that the hub sends; ws closes with other codes if
+ * an agent violates the protocol or FRAME_LIMITS.
+ */
 export interface CloseStatus {
   code: CloseCode
   /** With 4403, the error code with which the token exchange refuses the key. */
   reason: CloseReason | KeyRefusal
 }
 
-/** A message that is binary or not a JSON object. */
+/** The agent sent a WebSocket message that is binary or not a JSON object. */
 export const BAD_MESSAGE: CloseStatus = { code: 4400, reason: 'bad_message' }
 export const INVALID_TOKEN: CloseStatus = { code: 4401, reason: 'invalid_token' }
 /** The token expired without a renewal (see renewals.ts), or the key has expired. */
 export const TOKEN_EXPIRED: CloseStatus = { code: 4408, reason: 'token_expired' }
-/** The agent resumed this connection on another socket; see resumptions.ts. */
+/** The agent requested on another socket to resume this connection; see resumptions.ts. */
 export const RESUMED_ELSEWHERE: CloseStatus = { code: 4409, reason: 'resumed_elsewhere' }
 const REVOKED: CloseStatus = { code: 4410, reason: 'revoked' }
 /**
- * The agent kept sending frames after `rate_limited` errors, or its owner connects or resumes too often; see
- * rate-limits.ts.
+ * The agent kept sending frames after `rate_limited` errors, its owner connects too often, or the agent resumes a
+ * connection while its owner has used up its deliveries; see rate-limits.ts.
  */
 export const RATE_LIMITED: CloseStatus = { code: 4429, reason: 'rate_limited' }
 /** The owner has the maximum number of connections on this node; see connections.ts. */
 export const TOO_MANY_CONNECTIONS: CloseStatus = { code: 4429, reason: 'too_many_connections' }
-/** The agent reads too slowly; see agent-connection.ts. */
+/**
+ * The agent, or all agents of its owner together, read too slowly; see agent-connection.ts, heartbeat.ts and
+ * watches.ts.
+ */
 export const SLOW_CONSUMER: CloseStatus = { code: 4429, reason: 'slow_consumer' }
 /**
- * The owner closed the connection through the API. Also the reason with which broken connections end, which have no
+ * The owner or an administrator closed the connection. Also the reason with which broken connections end, which have no
  * socket.
  */
 export const GOING_AWAY: CloseStatus = { code: 1001, reason: 'going_away' }
 /** This node is shutting down; see drain.ts. */
 export const RESTARTING: CloseStatus = { code: 1012, reason: 'restarting' }
-/** This node cannot confirm that the key is active; see database-freshness.ts. */
+/** This node cannot confirm that the key is active; see database-freshness.ts and heartbeat.ts. */
 export const TRY_AGAIN_LATER: CloseStatus = { code: 1013, reason: 'try_again_later' }
 
 /** The refusals of a key that do not close with 4403 and their error code, since clients react to them differently. */

@@ -25,9 +25,9 @@ export interface ConnectionMovesDeps {
   /** Milliseconds to wait for the state of a connection. */
   timeoutMs: number
   /**
-   * Hands over a connection, and resolves with its state; null if it is not on this node. A connection that is still
-   * moving to this node is handed over once it has arrived, if `isAwaited` then returns true: the requester may have
-   * stopped waiting.
+   * Hands over a connection, and resolves with its state, which is empty if messages are missing; null if it is not on
+   * this node or may not be handed over. A connection that is still moving to this node is handed over once it has
+   * arrived, if `isAwaited` then returns true: the requester may have stopped waiting.
    */
   release(request: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null
   /** Called when another node that shuts down asks this one to request these connections. */
@@ -38,7 +38,7 @@ export interface ConnectionMovesDeps {
 export interface ConnectionMoves {
   /**
    * Requests a connection from the node that issued its resume token, then, if that does not have it, from all others.
-   * Resolves with the state that `release` returned on the node that had it; null if no node had it.
+   * Resolves with the state that `release` returned on the node that had it; null if no node sent it in time.
    * @param onOrdered called when this node receives its own request. All nodes receive events in the same order, and
    * the node that has the connection delivers nothing to it that comes after the request
    */
@@ -50,7 +50,7 @@ export interface ConnectionMoves {
   /** `leaving`: this node takes over no more connections. `left`: it has handed over all of its own. */
   announce(kind: 'leaving' | 'left'): void
   receive(message: MoveMessage): void
-  /** Resolves once the states of all connections that were handed over are sent. */
+  /** Resolves once the states of all connections that were handed over are queued for sending. */
   released(): Promise<unknown>
   stop(): void
 }
@@ -68,13 +68,13 @@ interface PendingMove {
 
 export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMoves {
   const { relay, nodeId, timeoutMs, release, adopt } = deps
-  /** The pending requests by their id, which is `question` in messages. */
+  /** The pending requests by their id, which is `MoveMessage.question`. */
   const pending = new Map<number, PendingMove>()
   /** The number of pending requests of each user, by user id. */
   const pendingCounts = new Map<string, number>()
   /** Ids of the nodes that are shutting down. */
   const leavingNodes = new Set<string>()
-  /** The answers to other nodes' requests that are being prepared; each settles once it is published. */
+  /** The answers to other nodes' requests that are being prepared; each settles once it is queued for sending. */
   const releases = new Set<Promise<void>>()
   /** Keys (`requestKey`) of other nodes' requests that this node has not answered yet and that were not withdrawn. */
   const awaitedRequests = new Set<string>()
@@ -120,7 +120,10 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     },
   }
 
-  /** Asks these nodes for the connection; undefined if none of them has it. */
+  /**
+   * Asks these nodes for the connection; undefined if none of them sends it in time, or if too many requests are
+   * pending or queued.
+   */
   function requestFrom(
     nodes: readonly string[],
     moveRequest: MoveRequest,

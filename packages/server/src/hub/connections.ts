@@ -153,7 +153,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     if (connection && (isDeliberate || !connection.hold())) connection.end(isDeliberate ? 'closed' : 'lost')
   }
 
-  /** The agent violated RFC 6455; ws closes the socket with 1002, 1007, 1008 or 1009. */
+  /** The agent violated RFC 6455 or FRAME_LIMITS; ws closes the socket with 1002, 1007, 1008 or 1009. */
   function onError(this: WebSocket): void {
     liveConnectionOf(this)?.end('closed')
   }

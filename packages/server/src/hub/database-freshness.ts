@@ -4,8 +4,8 @@ import { type Instant, SECOND } from '../clock.ts'
 const STALE_AFTER_MS = 10 * SECOND
 
 /**
- * Whether this node polls the database successfully, and so would notice a revocation. If not, it closes existing and
- * new connections with 1013 `try_again_later`, and renewals wait until the database answers.
+ * Records whether this node polls the database successfully, and so would notice a revocation. If not, it closes
+ * existing and new connections with 1013 `try_again_later`.
  */
 export class DatabaseFreshness {
   #lastPollAt: Instant | null = null

@@ -5,9 +5,12 @@ import { RESTARTING } from './close-codes.ts'
 import type { Connections } from './connections.ts'
 import type { Registry } from './registry.ts'
 
-/** How long agents have to connect elsewhere before their connections are closed with 1012. */
+/**
+ * The time for the drain: agents have all of it but CLOSING_MS to connect elsewhere, before their connections are
+ * closed with 1012.
+ */
 export const DRAIN_AGENTS_MS = 5 * SECOND
-/** The part of the drain that is reserved for closing handshakes. */
+/** The part of the drain, but at most half of it, that is reserved for closing handshakes. */
 const CLOSING_MS = SECOND
 
 /**

@@ -5,8 +5,8 @@ import { MAX_SEQ_BYTES } from './message-log.ts'
 /** The maximum frame size as shown in error details. */
 export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
 /**
- * Limits of one message over all its fragments; ws closes with 1009 above the size and with 1008 above the number of
- * fragments. Few fragments are allowed, since a message counts once towards the frame limits.
+ * Limits of one WebSocket message over all its fragments: ws closes the connection with 1009 above the size, and with
+ * 1008 above the number of fragments. Few fragments are allowed, since the rate limits do not count them.
  */
 export const FRAME_LIMITS = { maxPayload: HUB_MAX_FRAME_BYTES, maxFragments: 128 }
 /** Maximum lengths of fields, in characters. */
@@ -19,7 +19,7 @@ export const MAX_DATA_LEVELS = 64
 export type FrameOrError =
   | { outcome: 'frame'; frame: AgentFrame }
   | { outcome: 'error'; code: FrameErrorCode; detail: string; id?: string; seq?: number }
-  /** The message is binary or not a JSON object: the connection is closed with 4400. */
+  /** The WebSocket message is binary or not a JSON object: the connection is closed with 4400. */
   | { outcome: 'bad_message' }
 
 /** Parses and validates a frame. Never throws. */
@@ -103,8 +103,8 @@ function invalidFrame(detail: string, id?: string): FrameOrError {
 }
 
 /**
- * Encodes a `message` frame once for all receivers, without a sequence number. Null if it would be longer than
- * HUB_MAX_FRAME_BYTES, or its data has more than MAX_DATA_LEVELS levels.
+ * Encodes a `message` frame once for all receivers, without a sequence number. Null if the longest sequence number
+ * would make it longer than HUB_MAX_FRAME_BYTES, or if its data has more than MAX_DATA_LEVELS levels.
  */
 export function encodeMessage(
   message: Omit<Extract<ServerFrame, { type: 'message' }>, 'type' | 'seq'>,

@@ -10,7 +10,7 @@ import { type OwnerLimits, type RateDecision, takeFrame } from './rate-limits.ts
 import type { Renewals } from './renewals.ts'
 import type { Watches } from './watches.ts'
 
-/** A message counts towards its owner's limit once for each started unit of this size. */
+/** A WebSocket message counts once towards its owner's limit, and once more for each full unit of this size. */
 const FRAME_UNIT_BYTES = 8 * 1024
 /** Additional units charged for a renewal, since it verifies a signature. */
 const RENEWAL_UNITS = 10
@@ -27,11 +27,17 @@ export interface FramesDeps {
   isDraining(): boolean
 }
 
-/** Handles the frames of agents. All kinds count towards the limits of rate-limits.ts. */
+/**
+ * Handles the frames of agents. All kinds count towards the limits of rate-limits.ts; an agent that goes far beyond
+ * them is disconnected.
+ */
 export interface Frames {
-  /** Handles a frame: refuses an invalid one, and closes the connection if the frame is not one JSON object. */
+  /**
+   * Handles a frame: refuses it if it is invalid or exceeds a limit, and closes the connection if it is binary or not a
+   * JSON object.
+   */
   receive(connection: AgentConnection, data: Buffer, isBinary: boolean): void
-  /** Answers a ping of RFC 6455, unless it exceeds the limit. */
+  /** Answers a ping of RFC 6455, unless it exceeds a limit or the agent reads too slowly. */
   receivePing(connection: AgentConnection, data: Buffer): void
   receivePong(connection: AgentConnection): void
 }
@@ -94,7 +100,10 @@ export function createFrames({
     else void messages.sendFrom(connection, frame)
   }
 
-  /** On a draining node `pong` is sent after all messages that other nodes sent before the `ping`. */
+  /**
+   * On a draining node `pong` is sent after all messages that other nodes sent before the `ping`, within two seconds:
+   * an agent that has connected elsewhere learns from it when the old connection has delivered them.
+   */
   async function pong(connection: AgentConnection): Promise<void> {
     if (isDraining()) await relay.catchUp()
     connection.send({ type: 'pong' })

@@ -50,7 +50,7 @@ export interface HandshakesDeps {
 export interface Handshakes {
   /**
    * Answers a handshake: upgrades the socket and passes it to `accept`, or answers with a problem document. False if
-   * the handshake or its credential was refused. Never rejects.
+   * the token is invalid, or if the handshake was refused or failed before the token was found valid. Never rejects.
    */
   handle(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
 }
@@ -157,7 +157,10 @@ export function createHandshakes({
   }
 }
 
-/** The checks of RFC 6455 section 4.2.1, made before the credential is checked. */
+/**
+ * Checks path, method and version before the credential is checked; ws makes the other checks of RFC 6455 section 4.2.1
+ * afterwards. Null if nothing is wrong.
+ */
 function upgradeProblem(request: IncomingMessage): KeywayError | null {
   if (pathOf(request.url ?? '') !== HUB_PATH) {
     return new KeywayError('not_found', `The hub is at ${HUB_PATH}. /docs lists what there is.`)
@@ -247,7 +250,10 @@ interface Credential {
   resume: ResumeRequest | null
 }
 
-/** Browsers send `Origin`, other clients usually do not. The origin `null` is never allowed. */
+/**
+ * The refusal of a page whose origin is not allowed, otherwise null. Browsers send `Origin`, other clients usually do
+ * not. The origin `null` is never allowed.
+ */
 function originProblem(request: IncomingMessage, allowed: ReadonlySet<string>): KeywayError | null {
   const { origin } = request.headers
   if (origin === undefined || allowed.has(origin)) return null

@@ -24,8 +24,9 @@ export interface HeartbeatDeps {
 }
 
 /**
- * Returns a pass over all connections, instead of timers for each: it closes expired ones, sends expiry notices and
- * pings, terminates silent connections, and closes connections of owners with too many unsent bytes.
+ * Returns a pass over all connections, instead of timers for each: it closes expired ones, those that take too long to
+ * become ready, and all while the database does not answer. It also sends expiry notices and pings, meters open time,
+ * terminates silent connections, and closes connections of owners with too many unsent bytes.
  */
 export function createHeartbeat(deps: HeartbeatDeps): () => void {
   const { clock, metering, registry, freshness, renewals, maxUnsentBytesPerUser = MAX_UNSENT_BYTES } = deps

@@ -29,11 +29,11 @@ import { createWatches } from './watches.ts'
 const TICK_MS = 500
 
 export interface HubHealth {
-  /** Whether this node would notice a revocation now. If not, it has closed its connections. */
+  /** Whether this node would notice a revocation now. If not, it closes its connections. */
   databaseFresh: boolean
-  /** Why this node could not write to the database at its last heartbeat; null if it could. */
+  /** The error of this node's last heartbeat, which writes to the database; null if it succeeded. */
   writeError: unknown
-  /** When the last successful poll of the database began. */
+  /** When the last successful poll of the database began; null if none has succeeded yet. */
   lastPollAt: Instant | null
   connections: number
   draining: boolean
@@ -69,8 +69,9 @@ export interface HubDeps {
 
 export interface Hub {
   /**
-   * Handles the socket of an upgrade request to `/hub`. False if the handshake was refused, over HTTP or, for a browser
-   * with a bad token, by a close code. Never rejects.
+   * Handles the socket of an upgrade request; any path but `/hub` is refused. False if the token is invalid, which is
+   * reported over HTTP or by a close code, or if the handshake was refused or failed before the token was found valid.
+   * Never rejects.
    */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
   /** Handles a socket whose handshake was answered: called by `handleUpgrade`, and by tests without a network. */
@@ -78,30 +79,39 @@ export interface Hub {
   /** Live connections of a user on all nodes, newest first. */
   connections(userId: string): Promise<PresenceRow[]>
   /**
-   * Sends a message of the API to one connection, to all connections of a key, or to "all" of the user. Null if no such
-   * connection or key is connected or held. `replyTo` is the id of the message that this one answers.
+   * Sends a message of the API to one connection, to all connections of a key, or to "all" of the user. Null if the
+   * user has no such connection, open or broken. `replyTo` is the id of the message that this one answers.
    *
    * @throws KeywayError `rate_limited`, `payload_too_large`
    */
   sendTo(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
   /**
-   * Sends a request to one connection, as an agent would, and awaits the answer for some seconds. Null if the user has
-   * no such connection.
+   * Sends a request to one connection, as an agent would, and awaits the answer for some seconds. Null if the request
+   * reached no connection: the user has no such one, or `data` is too long or too deep for a frame.
    *
    * @throws KeywayError `rate_limited`
    */
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
-  /** Closes a connection of the user, or all connections of a key, with 1001. False if there is none. */
+  /**
+   * Closes a connection of the user, or all connections of a key, with 1001. False if there is none, or if the node
+   * that has it did not answer in time.
+   */
   disconnect(userId: string, target: string): Promise<boolean>
   readonly connectionCount: number
   health(): HubHealth
-  /** Polls the database once, then starts the timers. Does not fail if the database is unreachable. */
+  /**
+   * Polls the database once, announces this node to the others, then starts the timers. Does not fail if the database
+   * is unreachable.
+   */
   start(): Promise<void>
   /** Refuses new agents, sends `draining` to connected ones, and closes the remaining ones with 1012. */
   drain(deadlineMs: number): Promise<void>
   /** Terminates remaining connections and deregisters this node. */
   stop(): Promise<void>
-  /** Checks expiry, sends expiry notices and heartbeats. Called by a timer twice a second. */
+  /**
+   * Checks all connections and watches: closes expired connections, sends expiry notices and pings, and compares
+   * watches with other nodes. Called by a timer twice a second.
+   */
   tick(): void
   /** Runs one sweep for revocations. Called by a timer every second. */
   sweep(): Promise<void>

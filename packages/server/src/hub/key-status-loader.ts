@@ -20,7 +20,7 @@ export interface KeyStatusLoader {
     keyId: string,
     otherWork?: Promise<unknown>,
   ): Promise<KeyStatus | undefined>
-  /** After this call pending loads never settle. */
+  /** Stops querying. Pending loads never settle, unless the database is answering their query already. */
   stop(): void
 }
 

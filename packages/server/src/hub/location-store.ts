@@ -1,4 +1,7 @@
-/** The nodes on which a user may have connections; a row may outlast the last connection by some seconds. */
+/**
+ * The nodes on which a user may have connections. A row outlasts the last connection by some seconds, or, if its node
+ * has crashed, until that node is pruned.
+ */
 export interface LocationStore {
   /**
    * Records that these users have connections on a node, and then returns all nodes of each. If two nodes record the

@@ -20,7 +20,7 @@ interface UserLocation {
    * False until this node is recorded for the user: as long as that fails, the user may have connections on any node.
    */
   isRecorded: boolean
-  /** Pending until the user's other nodes have been notified of this one; null afterwards. */
+  /** Pending until the user's other nodes have been notified of this one or did not answer in time; null afterwards. */
   nodesNotified: PromiseWithResolvers<void> | null
   /** When the user was found to have no more connections here; null while there are any. */
   emptySince: Instant | null
@@ -35,7 +35,7 @@ export interface LocationsDeps {
   receivers: Pick<Receivers, 'filterNodes' | 'announce' | 'receiveTargets' | 'tick'>
   /** Whether the user has connections on this node, in any state. */
   hasUser(userId: string): boolean
-  /** Sends a command to a node; resolves with 1 if it answered in time. */
+  /** Sends a command to a node; resolves with 1 if it answered in time, otherwise with 0. */
   sendCommand(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
 }
 
@@ -43,22 +43,31 @@ export interface LocationsDeps {
  * Knows on which other nodes a user has connections, so that messages go to these nodes only. A node that gets its
  * first connection of a user records itself, then reads which nodes are recorded, and notifies them. If two nodes do so
  * concurrently, the one that is recorded last reads and notifies the other. A node sends `ready` only after all nodes
- * that it notified have answered; so a sender knows every node with a ready connection.
+ * that it notified have answered, so they know every node with a ready connection. A node that does not answer in time
+ * is notified again later.
  */
 export interface Locations {
   /**
-   * Announces a registered connection to the nodes that may send to it. Called before the connection is `ready`, and
-   * before a renewal binds it to another key. Undefined if all these nodes know of it already. Never rejects.
+   * Announces a registered connection to the nodes that may send to it. Called before the connection is `ready` or is
+   * requested from another node, and before a renewal binds it to another key. Resolves once these nodes have answered
+   * or need not be awaited any longer; undefined if all of them know of the connection already. Never rejects.
    */
   enter(connection: ConnectionIdentity): Promise<unknown> | undefined
   /**
    * The other nodes to which a message to `to` must be sent: those that may have a connection of the user that `to`
-   * selects, and all nodes of the previous version. A promise if the user has no connection here.
+   * selects, and all nodes of the previous version. A promise if the user has no connection here; it rejects if the
+   * database does not answer.
    */
   nodesOf(userId: string, to: string): readonly string[] | Promise<readonly string[]>
-  /** Known other nodes of a user who has a connection here, without those of the previous version. */
+  /**
+   * The other nodes that may have connections of the user, without those of the previous version: all of them if the
+   * user has no connection here, or while this node is not recorded for the user.
+   */
   knownNodes(userId: string): readonly string[]
-  /** Called when another node reports connections of these users, with these ids and keys. */
+  /**
+   * Called when another node reports that it has connections of these users. `targets`: the ids and keys whose absence
+   * it reported to this node before, and which it has now.
+   */
   receiveConnections(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
   /** Called when another node answers that it has no connection of a user. */
   receiveAbsence(nodeId: string, userId: string): void
@@ -78,8 +87,8 @@ export function createLocations(deps: LocationsDeps): Locations {
   /** When each other node was last found alive, or was first found in the records, by node id. */
   const lastAliveAt = new Map<string, Instant>()
   /**
-   * By node id, the ids of the users whose connections that node was notified of but has not confirmed. It is notified
-   * again until it answers or is forgotten.
+   * By node id, the ids of the users of whose connections that node is still to be notified, since it was not alive or
+   * did not answer in time. It is notified again until it answers or is forgotten.
    */
   const unconfirmedUsers = new Map<string, Set<string>>()
   /** Ids of the users that are to be recorded for this node. */

@@ -17,7 +17,7 @@ const FRAME_HEAD = '{"type":"message"'
  */
 const SENDER_PATTERN = /^,"id":"(?:[^"\\]|\\.)*","from":"([0-9a-f-]{36})"/
 const MAX_SENDER_END = 1024
-/** Maximum length that a sequence number adds to a frame: `,"seq":` and a safe integer. */
+/** Bytes of a frame that are reserved for its sequence number: `,"seq":` and a safe integer have at most 23. */
 export const MAX_SEQ_BYTES = 24
 
 /** A message to any number of connections of this node, which share it in memory. */
@@ -83,7 +83,7 @@ export class MessageBudget {
     return this.#total
   }
 
-  /** The bytes that an owner uses now. */
+  /** The account of an owner's bytes, which `reserve` and `release` update; a new one if the owner uses none. */
   of(userId: string): OwnerBytes {
     return this.#owners.get(userId) ?? { userId, bytes: 0 }
   }
@@ -113,7 +113,7 @@ export class MessageLog {
   seq: number
   /**
    * The nodes that the connection was on before, each with the number of that node's last message when the connection
-   * left it. The log already contains the messages of that node up to this number.
+   * left it. The log already contains the messages of that node up to this number. Null if it was on no other node.
    */
   leftNodes: readonly [nodeId: string, number: number][] | null = null
   readonly #userId: string
@@ -141,7 +141,10 @@ export class MessageLog {
     return this.seq - (this.#kept?.length ?? 0)
   }
 
-  /** Numbers and keeps a message, and drops the oldest ones if there are too many. Returns its sequence number. */
+  /**
+   * Numbers and keeps a message, and drops the oldest ones if there are too many. If the memory for kept messages is
+   * used up, drops all of them, this one included. Returns its sequence number.
+   */
   add(message: KeptMessage): number {
     this.seq++
     const { length } = message.rest
@@ -154,7 +157,7 @@ export class MessageLog {
     return this.seq
   }
 
-  /** Whether everything after this sequence number is kept. */
+  /** Whether everything after this sequence number is kept; false for a number that no message has had yet. */
   keepsAllAfter(seq: number): boolean {
     return seq >= this.floor && seq <= this.seq
   }

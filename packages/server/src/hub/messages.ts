@@ -39,7 +39,10 @@ export interface AgentAnswer {
 export interface Messages {
   /** Handles a `send` frame: the sender gets `sent`, or an error. */
   sendFrom(sender: AgentConnection, frame: SendFrame): Promise<void>
-  /** Refuses a frame permanently, with an error to its sender. A refused `send` uses up its sequence number. */
+  /**
+   * Refuses a frame permanently, with an error to its sender. A refused `send` uses up its sequence number, if that is
+   * the next one.
+   */
   refuse(sender: AgentConnection, refusal: Refusal): void
   /** See `Hub.sendTo`. */
   sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
@@ -47,7 +50,10 @@ export interface Messages {
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
   /** The number of the last message that this node sent. */
   readonly lastNumber: number
-  /** Delivers a message of another node to the user's connections on this one. */
+  /**
+   * Delivers a message of another node to the user's connections on this one, or to the request of this node's API that
+   * it answers. Returns how many connections or requests got it.
+   */
   receive(command: Extract<RelayCommand, { op: 'deliver' }>, origin: string): Outcome | Promise<Outcome>
 }
 
@@ -145,7 +151,10 @@ export function createMessages(deps: MessagesDeps): Messages {
     return delivered + held > 0 ? { answer, afterMs: Math.round(clock.now() - askedAt) } : null
   }
 
-  /** Delivers a message to connections on all nodes, except to its sender. Returns how many connections got it. */
+  /**
+   * Delivers a message to connections on all nodes, except to its sender, or to the request of the API that it answers.
+   * Returns how many connections or requests got it.
+   */
   async function deliver(
     userId: string,
     to: string,
@@ -173,7 +182,10 @@ export function createMessages(deps: MessagesDeps): Messages {
     return { delivered: delivered + remoteOutcome.delivered, held: held + remoteOutcome.held }
   }
 
-  /** Writes a message to the connections of this node that `to` selects; `isRelayed` if it came from another node. */
+  /**
+   * Writes a message to the connections of this node that `to` selects, or to the request of this node's API that it
+   * answers; `isRelayed` if it came from another node.
+   */
   function write({ userId, to, frame, origin, except }: EncodedMessage, isRelayed: boolean): WriteResult {
     if (to === apiRequests.requester)
       return toWriteResult(apiRequests.receiveAnswer(userId, frame) ? ONE_DELIVERED : NO_RECEIVERS)
@@ -197,7 +209,7 @@ export function createMessages(deps: MessagesDeps): Messages {
 
 interface WriteResult {
   outcome: Outcome
-  /** Whether at least one connection got the message, or will get it when it arrives. */
+  /** Whether at least one connection or request got the message, or a connection that is moving here will get it. */
   isReached: boolean
   /** For each connection that is moving to this node, whether it arrives and so gets the message. */
   arriving: Promise<boolean>[]

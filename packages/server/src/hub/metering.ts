@@ -20,7 +20,7 @@ export interface Metering {
   begin(connection: MeteredConnection, now: Instant): void
   /** Called in every heartbeat pass; every two seconds it counts the time since the last count. */
   tick(connection: MeteredConnection, now: Instant): void
-  /** Called when the connection closes or moves to another key; counts the remaining time. */
+  /** Called when the connection closes or breaks, or a renewal binds it to another key; counts the remaining time. */
   countRemaining(connection: MeteredConnection, now: Instant): void
 }
 

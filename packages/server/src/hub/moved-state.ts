@@ -5,9 +5,9 @@ import type { SendsState } from './numbered-sends.ts'
 export interface MovedState {
   /** The sequence number of its last message. */
   seq: number
-  /** The sequence number of its last message before it broke. */
+  /** The sequence number of its last message before it broke; the same as `seq` if it had not broken. */
   heldSeq: number
-  /** Milliseconds since it broke. */
+  /** Milliseconds since it broke; 0 if it had not broken. */
   heldMs: number
   secretHash: string
   address: string
@@ -23,7 +23,10 @@ export function toMovedState(messages: readonly KeptMessage[]): MovedState['mess
   return messages.map(({ origin, frame }) => [origin, frame])
 }
 
-/** Validates the state that another node sent. Null if a node of this version would not send it. */
+/**
+ * Validates the state that another node sent. Null if it is invalid, or if that node sent no state, since it no longer
+ * keeps all messages that the agent missed.
+ */
 export function parseMovedState(value: unknown): MovedState | null {
   if (typeof value !== 'object' || value === null) return null
   const { seq, heldSeq, heldMs, secretHash, address, client, sends, passed, messages } =

@@ -25,8 +25,8 @@ const ANNOUNCE_TIMEOUT_MS = 300
 /** Maximum number of requests awaiting responses; beyond it only this node's connections are reached. */
 const MAX_PENDING_REQUESTS = 10_000
 /**
- * Maximum number of pending requests of one owner. Above any burst of a connection, and low enough that a few owners
- * cannot use up MAX_PENDING_REQUESTS.
+ * Maximum number of pending requests of one owner. Higher than the burst of one connection (FRAME_ALLOWANCE), and low
+ * enough that a few owners cannot use up MAX_PENDING_REQUESTS.
  */
 const MAX_PENDING_PER_OWNER = 500
 
@@ -42,8 +42,9 @@ interface PendingRequest {
 /** Exchanges requests and responses between the hubs of all nodes, by events. */
 export interface Relay {
   /**
-   * Sends a command to other nodes; returns the sum of the counts in the answers that arrive within the timeout.
-   * Commands arrive in the order of the calls. Without nodes nothing is published.
+   * Sends a command to other nodes; resolves with the sum of the counts in the answers that arrive within the timeout.
+   * Nodes that have left a request unanswered are not awaited. Commands arrive in the order of the calls. Without
+   * nodes, or while too many requests are pending or queued, nothing is published and the counts are 0.
    */
   request(nodeIds: readonly string[], command: RelayCommand): Promise<Outcome>
   /** Everything that other nodes published before this instant has arrived. */
@@ -56,11 +57,11 @@ export interface Relay {
   notify(nodeId: string, notice: RelayNotice): void
   /** The other nodes to which connections can move. */
   peers(): readonly string[]
-  /** Peers that have left no request unanswered. */
+  /** Peers that have left no request unanswered since they last sent something. */
   responsivePeers(): readonly string[]
   /** Publishes a message after all earlier ones; false if the queue, or its owner's share of it, is full. */
   publish(to: readonly string[], message: RelayMessage, options?: Pick<QueueOptions, 'owner'>): boolean
-  /** Resolves once everything that was queued before is published. */
+  /** Resolves once everything that was queued before is published, or has failed to be. */
   flush(): Promise<void>
   receive(event: RelayEvent): void
   stop(): void
@@ -85,13 +86,13 @@ export function createRelay(deps: {
    * names, with the promise to notify the sender before it gets one. Empty if it has one, or cannot promise that.
    */
   absenceOf(from: string, command: DeliverCommand): Absence
-  /** Handles the absence that another node reported in its answer to a message. */
+  /** Handles the absence in another node's answer to a message; it is empty if that node reported none. */
   receiveAbsence(from: string, command: DeliverCommand, absence: Absence): void
   timeoutMs?: number
 }): Relay {
   const { clock, presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
   const queue = createRelayQueue(deps)
-  /** The pending requests by their id, which is `question` in messages. */
+  /** The pending requests by their id, which is `RelayMessage.question`. */
   const pending = new Map<number, PendingRequest>()
   /** The number of pending requests on behalf of each user, by user id. */
   const pendingCounts = new Map<string, number>()

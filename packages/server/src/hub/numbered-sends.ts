@@ -39,7 +39,10 @@ export class NumberedSends {
     if (this.#outcomes.push(undefined) > KEPT_OUTCOMES) this.#outcomes.shift()
   }
 
-  /** Refuses the next number permanently: that consumes it, so that later sends need not be renumbered. */
+  /**
+   * Refuses the next number permanently: that consumes it, so that later sends need not be renumbered. Ignores any
+   * other number.
+   */
   refuse(seq: number): void {
     if (seq !== this.accepted + 1) return
     this.accept(seq)

@@ -43,14 +43,14 @@ export interface PresenceStore {
   find(connectionId: string, seenSince: Instant): Promise<PresenceRow | null>
   /** The number of connections on nodes seen since `seenSince`. */
   countLive(seenSince: Instant): Promise<number>
-  /** The number of connections by node. */
+  /** The number of connections by node id, also of nodes that are no longer alive; nodes without any are absent. */
   countByNode(): Promise<Map<string, number>>
   nodes(seenSince: Instant): Promise<NodeRow[]>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/** Changes. Their transaction also queues the webhook events that they imply (endings/webhook-events.ts). */
 export interface PresenceChanges {
-  /** Deregisters the node and its connections, and returns these connections. */
+  /** Deletes the rows of the node, its users' locations and its connections, and returns these connections. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>
   /**
    * Inserts and removes connections of one node in one batch. A row that exists is replaced, unless another node took
@@ -64,8 +64,8 @@ export interface PresenceChanges {
     now: Instant,
   ): Promise<{ joined: PresenceRow[]; left: PresenceRow[] }>
   /**
-   * Removes stale nodes, and connections of nodes without a row. Returns how many rows it removed, and the removed
-   * connections.
+   * Removes nodes that were not seen since `notSeenSince`, and connections and locations of nodes without a row: at
+   * most `batch` of each. Returns how many rows it removed, and the removed connections.
    */
   prune(notSeenSince: Instant, batch: number, now: Instant): Promise<{ removed: number; left: PresenceRow[] }>
 }

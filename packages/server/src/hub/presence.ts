@@ -21,9 +21,9 @@ const FORGET_NODE_MS = MINUTE
 
 /** Records which connections are ready. */
 export interface PresenceRecorder {
-  /** Called when a connection is ready, and again when a renewal binds it to another key. */
+  /** Called when a connection is ready, and again after each renewal, which may have bound it to another key. */
   add(connection: AgentConnection): void
-  /** Called when a ready connection is gone; agents that watch the user get the `reason`. */
+  /** Called when a ready connection ends or breaks; agents that watch the user get the `reason`. */
   remove(connection: AgentConnection, reason: string): void
 }
 
@@ -32,7 +32,7 @@ export interface Presence {
   remove(connection: AgentConnection): void
   /** Live connections of a user on all nodes, newest first; those of this node are read from memory. */
   list(userId: string): Promise<PresenceRow[]>
-  /** Other nodes that were alive at the last heartbeat. */
+  /** Other nodes that were alive at the last heartbeat or have sent a message since, and have not shut down. */
   otherNodes(): readonly string[]
   /** Other nodes that support sealed events; messages are relayed only among these. */
   peers(): readonly string[]
@@ -52,7 +52,7 @@ export interface Presence {
    */
   markLeft(nodeId: string): void
   heartbeat(): Promise<void>
-  /** Why the last heartbeat could not be recorded; null if it was recorded. */
+  /** The error of the last heartbeat, which records this node and reads the others; null if it succeeded. */
   readonly heartbeatError: unknown
   /** Deregisters this node. Never rejects. */
   deregister(): Promise<void>

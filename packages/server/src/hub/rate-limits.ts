@@ -86,7 +86,8 @@ type OwnerResource = 'frames' | 'connects' | 'deliveries' | 'bytes'
 
 /**
  * Limits of one owner on this node, over all connections and the API. Stored separately from the connections, so that
- * reconnecting does not reset them. Limits of frames and connects grow with the maximum number of connections.
+ * reconnecting does not reset them. Limits of frames and connects grow with the maximum number of connections, if that
+ * is above 100.
  */
 export class OwnerLimits {
   readonly #allowances: Record<OwnerResource, Allowance>
@@ -169,7 +170,10 @@ export class OwnerLimits {
   }
 }
 
-/** Limit of failed handshakes of one network: each handshake is charged, a successful one is refunded. */
+/**
+ * Limit of failed handshakes of one network: each handshake is charged, and refunded if its token is valid or cannot be
+ * verified at the moment.
+ */
 export const HANDSHAKE_ALLOWANCE: Allowance = { burst: 1000, perSecond: 10 }
 /** Maximum number of networks with a bucket; the least recently used is evicted. */
 const MAX_NETWORKS = 10_000

@@ -29,7 +29,8 @@ export interface ReadyDeps {
 
 /**
  * Registers a connection, then loads its key's status, notifies the owner's other nodes, claims the connection that it
- * resumes, and sends `ready` with the missed messages. Closes the connection if one of these steps refuses it.
+ * resumes, and sends `ready` with the missed messages. Closes the connection if one of these steps refuses it; if only
+ * the resumption is impossible, `ready` says so and the connection starts anew.
  */
 export type MakeReady = (connection: AgentConnection, resume: ResumeRequest | null) => Promise<void>
 
@@ -76,7 +77,7 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
   }
 }
 
-/** The first frame of every connection: its identity, scopes and expiry. */
+/** The frame `ready`: the connection's identity, scopes, expiry and resume token, and whether it was resumed. */
 function readyFrame(connection: AgentConnection, token: string, resumed: boolean, now: Instant): ServerFrame {
   return {
     type: 'ready',

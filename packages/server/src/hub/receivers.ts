@@ -21,31 +21,35 @@ export interface ReceiversDeps {
   presence: Pick<Presence, 'peers'>
   registry: Pick<Registry, 'hasTarget'>
   relay: Pick<Relay, 'receivedUntil'>
-  /** Sends a command to a node; resolves with 1 if it answered in time. */
+  /** Sends a command to a node; resolves with 1 if it answered in time, otherwise with 0. */
   sendCommand(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
 }
 
 /**
- * Knows which nodes of an owner have no connection with a certain id or key, so that messages to it are not sent there.
- * A node that receives a message for which it has no connection says so in its answer, and promises to notify the
+ * Knows which nodes have no connection of an owner with a certain id or key, so that messages to it are not sent there.
+ * A node that receives a message for which it has no connection says so in its answer, if it can promise to notify the
  * sending node before it gets one. The sending node relies on the promise only while it receives all events, so it
  * cannot miss the notice.
  */
 export interface Receivers {
-  /** The given nodes without those that reported that they have no connection that `to` names. */
+  /**
+   * The given nodes without those that reported that they have no connection that `to` names; all of them while events
+   * may arrive late.
+   */
   filterNodes(userId: string, to: string, nodes: readonly string[]): readonly string[]
   /** Called when another node reported an absence, with the promise to notify this node. */
   receiveAbsence(nodeId: string, userId: string, to: string): void
   /** Called when another node notifies this one of its connections with these ids and keys. */
   receiveTargets(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
   /**
-   * Promises to notify another node before this node gets a connection that `to` names; false if it has one already, or
-   * has no room for the promise.
+   * Promises to notify another node before this node gets a connection that `to` names; false if it has one already or
+   * has no room for the promise, or if `to` is not an id.
    */
   promiseNotice(nodeId: string, userId: string, to: string): boolean
   /**
-   * Called when a connection was registered, before it is ready. Resolves once no node relies on its absence: each has
-   * been notified, or has been silent for too long. Undefined if no node was promised a notice.
+   * Called when a connection was registered, before it is ready, and before a renewal binds it to another key. Resolves
+   * once no node relies on the absence of its id or key: each has confirmed the notice, has been silent for too long,
+   * or is no longer alive. Undefined if no live node was promised a notice.
    */
   announce(connection: ConnectionIdentity): Promise<void> | undefined
   /** Called when events were lost, which may have included notices of other nodes. */
@@ -70,7 +74,7 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
   const ownAbsences = new Absences()
   /** The notices by node id, which are sent at the end of this turn of the event loop. */
   let pendingNotices = new Map<string, PromisedNotice[]>()
-  /** Resolved once the pending notices have been answered; null while there are none. */
+  /** Resolved once no node relies on the absences that the pending notices are about; null while there are none. */
   let noticesAnswered: PromiseWithResolvers<void> | null = null
 
   return {

@@ -3,13 +3,13 @@ import type { AgentConnection, HandoverState } from './agent-connection.ts'
 /** The connections of this node, indexed by id, by key and by owner, including broken ones (`held`). */
 export class Registry {
   readonly byId = new Map<string, AgentConnection>()
-  /** Broken connections by owner, in the order in which they broke. */
+  /** Broken connections by owner, in the order in which this node began to hold them. */
   #heldByUser = new Map<string, Set<AgentConnection>>()
   /** Number of broken connections. */
   heldCount = 0
   /**
-   * Connections that were requested from another node, while the request has no position in the order of events: until
-   * then other nodes keep sending to the old node.
+   * Connections that were requested from another node, until this node receives its own request. Messages of other
+   * nodes that arrive before it are delivered by the old node, since all nodes receive events in the same order.
    */
   readonly unordered = new Set<AgentConnection>()
   /** Connections that are moving to this node, each with a promise of whether it arrives. */
@@ -141,7 +141,10 @@ export class Registry {
     return false
   }
 
-  /** The user's open and broken connections that `to` selects: the id of a connection, the id of a key, or `all`. */
+  /**
+   * The user's open and broken connections that `to` selects (the id of a connection, the id of a key, or `all`),
+   * except the one with the id `exceptId`.
+   */
   targets(userId: string, to: string, exceptId: string | null): AgentConnection[] {
     const connectionWithId = this.byId.get(to)
     const candidates =

@@ -21,19 +21,20 @@ export interface QueueOptions {
 
 export interface RelayQueue {
   /**
-   * Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue is full.
-   * With `onOwnChannels` it is published on the channels of its target nodes instead of the channel of all nodes.
+   * Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue, or the
+   * owner's share of it, is full. With `onOwnChannels` the event is published on the channels of its target nodes
+   * instead of the channel of all nodes.
    * `owner` is the user whose share of the queue the event uses, if the event itself does not name one.
    */
   add(event: RelayEvent, options?: QueueOptions & { onOwnChannels?: boolean }): boolean
-  /** Resolves once everything that was added before is published. */
+  /** Resolves once everything that was added before is published, or has failed to be. */
   flush(): Promise<void>
 }
 
 /**
- * Publishes events one at a time, since a carrier with several connections could reorder them. An owner may queue at
- * most half of the free bytes: so one owner leaves two thirds of the queue to others, and even ten owners do not fill
- * it.
+ * Publishes events one at a time, since the database or Redis could reorder those that reach it over several
+ * connections. An owner may queue at most half as many bytes as are then free: so one owner leaves two thirds of the
+ * queue to others, and even ten owners do not fill it.
  */
 export function createRelayQueue({ events, log }: { events: Pick<Events, 'publish'>; log: Log }): RelayQueue {
   /** By user id. */
@@ -76,7 +77,7 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   }
 }
 
-/** The estimated memory of an event, and the owner whose share of the queue it uses. */
+/** The estimated memory of an event, and the owner whose share of the queue it uses; null if it uses no one's. */
 function sizeOf({ message }: RelayEvent, givenOwner: string | null): { owner: string | null; bytes: number } {
   if (message.kind === 'notice')
     return { owner: message.notice.userId, bytes: EVENT_BYTES + sizeOfNotice(message.notice) }

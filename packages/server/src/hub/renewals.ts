@@ -28,12 +28,14 @@ export interface RenewalsDeps {
 export interface Renewals {
   /**
    * Replaces the connection's token by another one of the same owner. The connection then belongs to the key of the new
-   * token. If the new token is refused, the agent gets `invalid_token`, and the old one stays in use.
+   * token. The old token stays in use if the agent gets `invalid_token`, since the new one is refused, or
+   * `rate_limited`, since it renews too often or the token cannot be verified at the moment. Never rejects.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
   /**
-   * Sends `token_expiring` once per expiry time, when at most 60 s remain. If a renewal did not extend the expiry,
-   * since the key itself expires then, no further notice is sent: otherwise the agent would renew again and again.
+   * Sends `token_expiring` once, when at most 60 s remain, and again only after a renewal has extended the expiry. If a
+   * renewal does not extend it, since the key itself expires then, a further notice would make the agent renew again
+   * and again.
    */
   notifyOfExpiry(connection: AgentConnection, now: Instant): void
 }

@@ -31,8 +31,8 @@ const POLL_MS = 10
  */
 const REQUESTED_MOVE_COST = 4
 /**
- * A connection remembers at most this many of the nodes that it was on last. Messages from before that were published
- * too long ago to arrive now.
+ * A connection remembers at most this many of the nodes that it was on last. Messages of the nodes before those were
+ * published too long ago to arrive now.
  */
 const MAX_LEFT_NODES = 8
 
@@ -56,23 +56,33 @@ export interface ResumptionsDeps {
 
 /** Holds broken connections, finds them again on this node or another, and hands them over before a shutdown. */
 export interface Resumptions {
-  /** Registers a connection as broken; if the owner has too many, the one that broke first is ended. */
+  /** Registers a connection as broken; if the owner has too many, the one that was registered first is ended. */
   hold(connection: AgentConnection): void
-  /** Brings the connection that an agent asks to resume to this node, if another node has it. */
+  /**
+   * Brings the connection that an agent asks to resume to this node, if another node has it. On a draining node it
+   * closes the agent's new connection instead.
+   */
   moveHere(connection: AgentConnection, request: ResumeRequest): Promise<void>
   /**
-   * Resumes the connection that an agent asks for, and closes its old socket. Null if it is unknown or not the agent's,
-   * or if a message after the last one that the agent received is no longer kept. No message reaches the connection
+   * Ends the connection that an agent asks to resume, closes its old socket, and returns its state for the agent's new
+   * connection. Null if it is not on this node or not the agent's; also if a message after the last one that the agent
+   * received is no longer kept, in which case the old connection has ended, too. No message reaches the connection
    * until it is registered with its new socket, so the caller must not await anything before that.
    */
   claim(connection: AgentConnection, request: ResumeRequest): HandoverState | null
-  /** Lets other nodes take over the broken connections; resolves when they have, or after `timeoutMs`. */
+  /**
+   * Lets other nodes take over the broken connections; resolves when they have, after `timeoutMs`, or at once if no
+   * other node can.
+   */
   handOver(timeoutMs: number): Promise<void>
   /** Handles a message of another node. */
   receive(message: MoveMessage): void
   /** Called after events were lost, which may have been messages to broken connections: ends all broken connections. */
   missedEvents(): void
-  /** Announces that this node has no more connections; resolves once that is published, or after `timeoutMs`. */
+  /**
+   * Announces that this node has no more connections, once the states of those that it handed over are queued for
+   * sending; resolves once the announcement is published, or after `timeoutMs`.
+   */
   leave(timeoutMs: number): Promise<void>
   stop(): void
 }
@@ -129,7 +139,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
 
   /**
    * Hands a connection over to another node. It is deregistered when this returns; its state follows when its pending
-   * sends are settled. A connection that is still moving here is handed over once it has arrived.
+   * sends are settled. A connection that is still moving here is handed over once it has arrived. Null if it is not
+   * here or may not be handed over; an empty object if a message that the agent missed is no longer kept.
    */
   function release(moveRequest: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null {
     const arrival = arrivals.get(moveRequest.connectionId)
@@ -170,7 +181,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
 
   /**
    * Moves a connection here from another node, as a broken one. Messages that other nodes send to it after the request
-   * reach this node and not the old one; messages of this node's own agents reach this node from now on.
+   * reach this node and not the old one; messages of this node's own agents reach this node from now on. Resolves with
+   * null if the connection did not arrive.
    */
   function requestMove(issuer: string, moveRequest: MoveRequest): Promise<AgentConnection | null> {
     if (relay.peers().length === 0) return Promise.resolve(null)

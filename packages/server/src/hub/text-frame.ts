@@ -1,10 +1,10 @@
-/** From these sizes on the length of the payload takes two or eight more bytes of the header. */
+/** The header of a payload of at least this many bytes has two or eight more bytes, which contain the length. */
 const MIN_TWO_BYTE_LENGTH = 126
 const MIN_EIGHT_BYTE_LENGTH = 65_536
-/** The second byte of a header with a length of two or eight bytes. */
+/** The second byte of a header in which the length follows in two or eight bytes. */
 const TWO_BYTE_MARKER = 126
 const EIGHT_BYTE_MARKER = 127
-/** FIN, and the opcode of text. */
+/** The first byte of the header: FIN, and the opcode of text. */
 const FINAL_TEXT = 0x81
 
 /**

@@ -49,7 +49,7 @@ interface Watch {
 
 /**
  * The frames that are to be sent to a watcher: the rest of the list, which is encoded as the socket drains, and the
- * changes after it.
+ * changes after it. `list` is null until the connections of every node are known.
  */
 interface CatchUp {
   list: Iterator<string> | null
@@ -69,7 +69,10 @@ export interface WatchesDeps {
 
 /** The connections of this node that watch all connections of their owner, on all nodes. */
 export interface Watches {
-  /** Handles `watch`: sends all connections, then each change. A repeated `watch` sends all of them again. */
+  /**
+   * Handles `watch`: sends all connections, then each change. A repeated `watch` sends all of them again. The agent
+   * gets `rate_limited` instead if it or its owner exceeds a limit.
+   */
   watch(watcher: AgentConnection, id?: string): void
   unwatch(watcher: AgentConnection): void
   /** Called for every connection that is closed or breaks. */
@@ -221,7 +224,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     sendListsIfComplete(watch)
   }
 
-  /** Live nodes that left this many queries unanswered, or do not support them. */
+  /** Live nodes that left at least this many queries unanswered, or do not support them. */
   function nodesToAwait(watch: Watch, unanswered: number): string[] {
     const currentPeers = presence.currentPeers()
     const nodesWithoutNotices = presence.otherNodes().filter(node => !currentPeers.includes(node))
