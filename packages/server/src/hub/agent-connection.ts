@@ -166,8 +166,9 @@ export class AgentConnection {
   }
 
   /**
-   * Numbers and keeps a message, and writes it if the socket is open. Null if the connection was closed instead: the
-   * agent reads too slowly, or a held connection has more unread messages than the log keeps.
+   * Numbers and keeps a message, and writes it if the socket is open; otherwise returns `held`. Null if the connection
+   * is closed, or is closed by this: the agent reads too slowly, or a held connection has more unread messages than the
+   * log keeps.
    */
   deliver(message: KeptMessage): 'delivered' | 'held' | null {
     const seq = this.log.add(message)
@@ -176,7 +177,7 @@ export class AgentConnection {
     return this.state === 'closed' ? null : 'held'
   }
 
-  /** Writes the kept messages whose sequence numbers are above `lastSeq`. Returns the number of bytes. */
+  /** Writes the kept messages whose sequence numbers are above `lastSeq`. Returns the number of bytes written. */
   replay(lastSeq: number): number {
     let [seq, bytes] = [lastSeq, 0]
     if (this.#socket?.readyState !== WebSocket.OPEN) return 0

@@ -158,8 +158,8 @@ export function createHandshakes({
 }
 
 /**
- * Checks path, method and version before the credential is checked; ws makes the other checks of RFC 6455 section 4.2.1
- * afterwards. Null if nothing is wrong.
+ * Checks path, method, `Upgrade` and version before the credential is checked; ws makes the other checks of RFC 6455
+ * section 4.2.1 afterwards. Null if nothing is wrong.
  */
 function upgradeProblem(request: IncomingMessage): KeywayError | null {
   if (pathOf(request.url ?? '') !== HUB_PATH) {

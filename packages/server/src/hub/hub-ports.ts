@@ -5,7 +5,7 @@ import type { Meter } from '../usage/meter.ts'
 
 /** Claims of a verified agent token, from `AgentTokens.verify`. */
 export interface TokenClaims {
-  /** The owner's id. */
+  /** The user id of the key's owner. */
   agentId: string
   keyId: string
   scopes: Scopes

@@ -109,8 +109,8 @@ export interface Hub {
   /** Terminates remaining connections and deregisters this node. */
   stop(): Promise<void>
   /**
-   * Checks all connections and watches: closes expired connections, sends expiry notices and pings, and compares
-   * watches with other nodes. Called by a timer twice a second.
+   * Checks all connections and watches: closes expired connections, sends expiry notices and pings, and queries all
+   * nodes for the connections that agents watch, when that is due. Called by a timer twice a second.
    */
   tick(): void
   /** Runs one sweep for revocations. Called by a timer every second. */

@@ -8,7 +8,7 @@ const RETRY_MS = 500
 export interface KeyStatusLoader {
   /**
    * The status of a key, read after this call; undefined for an unknown one. Calls of one turn of the event loop share
-   * one query. While the database does not answer, the query is retried; callers have timeouts of their own.
+   * one query. While the database does not answer, the query is retried; heartbeat.ts closes connections that wait.
    */
   load(keyId: string): Promise<KeyStatus | undefined>
   /**

@@ -1,6 +1,6 @@
 /**
- * The nodes on which a user may have connections. A row outlasts the last connection by some seconds, or, if its node
- * has crashed, until that node is pruned.
+ * The nodes on which a user may have connections. A row outlasts the last connection by some seconds, or until its node
+ * is pruned, if that has crashed or could not delete the row.
  */
 export interface LocationStore {
   /**

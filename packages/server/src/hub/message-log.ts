@@ -83,7 +83,7 @@ export class MessageBudget {
     return this.#total
   }
 
-  /** The account of an owner's bytes, which `reserve` and `release` update; a new one if the owner uses none. */
+  /** The number of bytes that an owner uses, as an object that `reserve` and `release` update. */
   of(userId: string): OwnerBytes {
     return this.#owners.get(userId) ?? { userId, bytes: 0 }
   }

@@ -14,7 +14,9 @@ export interface NodeRow {
   startedAt: Instant
   seenAt: Instant
   version: string
-  /** False for the previous minor version, which cannot seal or open events (decision 7). */
+  /**
+   * False for the previous minor version, which cannot seal or open events (docs/decisions/0007-between-nodes.md).
+   */
   sealsEvents: boolean
   /** `RELAY_VERSION` of the node; 0 for the previous minor version. */
   relayVersion: number
@@ -30,7 +32,7 @@ export const NODE_HEARTBEAT_MS = 2000
 export const NODE_TIMEOUT_MS = 10_000
 
 export interface PresenceStore {
-  /** Registers this node or renews its lease. */
+  /** Registers a node, or records that it was seen again. */
   heartbeat(node: NodeRow): Promise<void>
   /** Connections of a user on nodes seen since `seenSince`, newest first. */
   listOf(userId: string, seenSince: Instant): Promise<PresenceRow[]>
@@ -50,7 +52,7 @@ export interface PresenceStore {
 
 /** Changes. Their transaction also queues the webhook events that they imply (endings/webhook-events.ts). */
 export interface PresenceChanges {
-  /** Deletes the rows of the node, its users' locations and its connections, and returns these connections. */
+  /** Deletes the row of the node, its locations (`LocationStore`) and its connections; returns these connections. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>
   /**
    * Inserts and removes connections of one node in one batch. A row that exists is replaced, unless another node took

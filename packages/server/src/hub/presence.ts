@@ -34,7 +34,10 @@ export interface Presence {
   list(userId: string): Promise<PresenceRow[]>
   /** Other nodes that were alive at the last heartbeat or have sent a message since, and have not shut down. */
   otherNodes(): readonly string[]
-  /** Other nodes that support sealed events; messages are relayed only among these. */
+  /**
+   * Those of the other nodes that support sealed events (docs/decisions/0007-between-nodes.md); messages are relayed
+   * only among these.
+   */
   peers(): readonly string[]
   /** Peers that support notices; a new node is included once its version is known. */
   currentPeers(): readonly string[]

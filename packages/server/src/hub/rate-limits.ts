@@ -77,7 +77,9 @@ export const DELIVERIES_PER_SECOND = 5000
 /** Maximum MiB written for these deliveries in a second. */
 export const DELIVERY_MIB_PER_SECOND = 16
 const BURST_SECONDS = 2
-/** Number of owners above which those with full buckets are evicted. */
+/**
+ * Owners with full buckets are evicted when there are this many owners, and twice as many as the last eviction left.
+ */
 const PRUNE_ABOVE = 1000
 /** Number of connects charged to the owner of a connection that was closed for flooding. */
 const FLOOD_CONNECTS = 20
@@ -177,7 +179,7 @@ export class OwnerLimits {
 export const HANDSHAKE_ALLOWANCE: Allowance = { burst: 1000, perSecond: 10 }
 /** Maximum number of networks with a bucket; the least recently used is evicted. */
 const MAX_NETWORKS = 10_000
-/** Maximum number of concurrent handshakes, over all networks. */
+/** Maximum number of handshakes whose tokens are being verified at the same time, over all networks. */
 export const MAX_PENDING_HANDSHAKES = 5000
 
 export class HandshakeLimits {

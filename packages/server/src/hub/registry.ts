@@ -45,7 +45,7 @@ export class Registry {
     this.add(connection)
   }
 
-  /** Counts a registered connection as broken. */
+  /** Counts a registered connection as broken; the key of a pending renewal is unbound. */
   hold(connection: AgentConnection): void {
     const heldConnections = this.#heldByUser.get(connection.userId) ?? new Set()
     this.#heldByUser.set(connection.userId, heldConnections.add(connection))

@@ -29,7 +29,8 @@ export interface Renewals {
   /**
    * Replaces the connection's token by another one of the same owner. The connection then belongs to the key of the new
    * token. The old token stays in use if the agent gets `invalid_token`, since the new one is refused, or
-   * `rate_limited`, since it renews too often or the token cannot be verified at the moment. Never rejects.
+   * `rate_limited`, since another renewal is under way, the agent renews too often, or the new token cannot be verified
+   * at the moment. Never rejects.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
   /**

@@ -75,7 +75,7 @@ export interface Resumptions {
    * other node can.
    */
   handOver(timeoutMs: number): Promise<void>
-  /** Handles a message of another node. */
+  /** Handles a message about a move: one of another node, or this node's own request. */
   receive(message: MoveMessage): void
   /** Called after events were lost, which may have been messages to broken connections: ends all broken connections. */
   missedEvents(): void
