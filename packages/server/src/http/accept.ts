@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Whether the client accepts HTML, as a browser does when it opens a page. */
+/** Whether the Accept header names HTML, as that of a browser does when it opens a page. */
 export function wantsPage({ headers }: IncomingMessage): boolean {
   return headers.accept?.includes('text/html') ?? false
 }
@@ -11,7 +11,10 @@ export function prefers({ headers }: IncomingMessage, type: string): boolean {
   return weight > 0 && weight >= quality(headers.accept, 'application/json')
 }
 
-/** The quality value of a media type; 0 if the header does not name the type, or names it as not acceptable. */
+/**
+ * The quality value of a media type; 0 if the header does not name the type, names it as not acceptable, or gives it an
+ * invalid value.
+ */
 function quality(accept: string | undefined, type: string): number {
   for (const range of accept?.toLowerCase().split(',') ?? []) {
     const [name, ...parameters] = range.split(';').map(part => part.trim())

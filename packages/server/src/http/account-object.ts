@@ -7,7 +7,7 @@ import type { HttpPorts } from './http-ports.ts'
 import { notFound } from './not-found.ts'
 import { userObject } from './user-object.ts'
 
-/** @throws KeywayError `not_found` */
+/** Reads an account as its owner sees it. @throws KeywayError `not_found` if no user has this id */
 export async function readAccount(
   { users, accounts, emailChanges }: Pick<HttpPorts, 'users' | 'accounts' | 'emailChanges'>,
   userId: string,

@@ -57,7 +57,7 @@ export interface AppOptions {
   lifetimes: SessionLifetimes
   /** The web pages. They handle all paths outside the API, and requests for which a route's `leftToPages` is true. */
   pages?: PagesApp
-  /** Called after every response, for metrics. */
+  /** Called once for every request that gets a response from this app, before the response is sent; for metrics. */
   observe?: (answer: ObservedAnswer) => void
   /** Maximum number of calls in progress; see work-limit.ts. */
   maxConcurrentCalls?: number
@@ -78,7 +78,7 @@ const FLOW_ID_LENGTH = 64
 /** Methods that are metric labels. All others count as `OTHER`, since clients could invent any number of them. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** The form of a request to a page. @throws KeywayError if the form was refused */
+/** The body of a request to a page; empty if it has no form. @throws KeywayError if the form was refused */
 export function formOf({ form }: PageBindings): Buffer {
   if (form instanceof KeywayError) throw form
   return form ?? Buffer.alloc(0)
@@ -87,8 +87,9 @@ export function formOf({ form }: PageBindings): Buffer {
 export interface HttpApp {
   fetch(request: Request, env: HttpBindings): Response | Promise<Response>
   /**
-   * The fast path for JSON calls to a path without parameters: the same steps as `fetch`, without the router and its
-   * Request and Response objects. Returns false, without any effect, for all other requests.
+   * The fast path for POST calls with a JSON response whose URL is the path of a route without parameters, and has no
+   * query: the same steps as `fetch`, without the router and its Request and Response objects. Returns false, without
+   * any effect, for all other requests.
    */
   serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
   /**

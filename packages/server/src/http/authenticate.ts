@@ -14,12 +14,12 @@ import type { HttpPorts } from './http-ports.ts'
 /**
  * Who may call a route:
  * - `public`: anyone.
- * - `app`: a registered app.
+ * - `app`: an app that the operator registered, by its id and secret.
  * - `owner`: the owner, by a session or by a key without scopes.
  * - `session`: only a signed-in person, for calls that create credentials.
  * - `keys:create`: a signed-in person, or an app with this scope.
  * - a scope: the owner, or a key or an app's access token with the scope. Scopes that begin with `admin:` are for
- *   administrators, `admin:read` also for support.
+ *   administrators and their keys, `admin:read` also for a signed-in person with the role `support`; never for apps.
  * - `admin:session`: only a signed-in administrator, for calls that grant rights.
  */
 export type Access =
@@ -67,7 +67,9 @@ type AuthenticateDeps = Pick<
   clock: Clock
 }
 
-/** Authenticates by the Authorization header only; never by a cookie, the query or the body. */
+/**
+ * Creates the authentication of calls. It uses the Authorization header only; never a cookie, the query or the body.
+ */
 export function createAuthenticate({
   sessions,
   apiKeys,
@@ -158,7 +160,7 @@ function isKeyScope(access: UserAccess): access is KnownScope {
 }
 
 /**
- * Refuses a key if `access` is not a scope: no key may create credentials or grant rights, and `owner` needs a key
+ * Refuses a key where no scope gives access: no key may create credentials or grant rights, and `owner` needs a key
  * without scopes.
  */
 function assertKeyMayAccess({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
@@ -191,7 +193,12 @@ function assertAppMayAccess(scopes: readonly string[], access: UserAccess): void
   }
 }
 
-/** The credential of a Bearer request. @throws KeywayError `authentication_required`, `invalid_token` */
+/**
+ * The credential of a Bearer request.
+ *
+ * @throws KeywayError `authentication_required` without a Bearer credential, `invalid_token` if it is malformed,
+ *   `invalid_request` if the header was sent twice
+ */
 export function bearerToken(incoming: IncomingMessage): string {
   const credential = parseAuthorization(incoming)
   if (credential?.scheme !== 'bearer') {
@@ -221,7 +228,9 @@ interface Credential {
 const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/
 
 /**
- * The Authorization header, with its scheme in lower case. @throws KeywayError `invalid_request` if it was sent twice
+ * The Authorization header, with its scheme in lower case; null if it is absent.
+ *
+ * @throws KeywayError `invalid_request` if it was sent twice
  */
 function parseAuthorization(incoming: IncomingMessage): Credential | null {
   const { authorization } = incoming.headers
@@ -256,7 +265,9 @@ function formDecode(text: string): string | null {
   }
 }
 
-/** Decodes Basic credentials: base64 of `id:secret` in UTF-8 (RFC 7617). */
+/**
+ * Decodes Basic credentials: base64 of `id:secret` in UTF-8 (RFC 7617). Null if they are malformed, or a part is empty.
+ */
 function parseBasic(value: string): { id: string; secret: string } | null {
   if (!TOKEN68.test(value)) return null
   const [id, secret] = splitOnce(Buffer.from(value, 'base64').toString(), ':')

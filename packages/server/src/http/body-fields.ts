@@ -7,17 +7,22 @@ import { parseEmailAddress } from '../users/email-address.ts'
 import { MAX_FIELD_NAME_LENGTH, suggestion } from './unknown-name.ts'
 
 /*
- * Schemas of fields, which routes combine into schemas of bodies. Every error message says what is expected, with an
- * example. Lengths are in code points.
+ * Schemas of fields, which routes combine into schemas of bodies. The message for a missing value or one of the wrong
+ * type says what is expected, with an example. Maximum lengths are in code points.
  */
 
-/** Maximum nesting of JSON in a body. Agents get such JSON in messages, so common parsers must accept the depth. */
+/**
+ * Maximum nesting of the JSON in one field of a body. Agents get such JSON in messages, so common parsers must accept
+ * the depth.
+ */
 export const MAX_JSON_DEPTH = 64
 
 /** Maximum number of unknown field names that one error message quotes. */
 const MAX_NAMED_FIELDS = 5
 
-/** The message for a value that is missing or of the wrong type. */
+/**
+ * Returns a function for Zod that creates the message for a value that is missing, of the wrong type or out of range.
+ */
 export function expected(what: string, example: string) {
   return (issue: { input?: unknown }) =>
     `${issue.input === undefined ? 'is required: ' : 'must be '}${what}, for example ${example}`
@@ -125,7 +130,7 @@ export function credential(what: string, example: string) {
   return z.string({ error: expected(what, JSON.stringify(example)) }).meta({ examples: [example] })
 }
 
-/** Any JSON, with a depth that common parsers accept. */
+/** Any JSON value, also null, with at most MAX_JSON_DEPTH levels and without NUL or lone surrogates. */
 export const json = z
   .unknown()
   .refine(value => value !== undefined, {
@@ -137,7 +142,10 @@ export const json = z
   })
   .meta({ description: 'Any JSON.', examples: [{ hello: 'world' }] })
 
-/** Checks level by level, without recursion, so that deep nesting cannot exhaust the stack. */
+/**
+ * Whether a JSON value has at most MAX_JSON_DEPTH levels, and no text or name with NUL or lone surrogates. Checks level
+ * by level, without recursion, so that deep nesting cannot exhaust the stack.
+ */
 function isPlainJson(value: unknown): boolean {
   let level = [value]
   for (let depth = 0; level.length > 0; depth++) {

@@ -22,7 +22,8 @@ const FIRST_CAPACITY = 1024
 
 export interface BodyIntake {
   /**
-   * Reads the whole body. Must not be called within the work limit (work-limit.ts), which slow senders would use up.
+   * Reads the whole body; the result is empty if the request has no body. Must not be called within the work limit
+   * (work-limit.ts), which slow senders would use up.
    *
    * When a limit is exceeded, one connection is closed. It belongs to the network that uses most of the exceeded
    * resource, and its body has been arriving for longest. Most bodies arrive in one packet with the head, so the others

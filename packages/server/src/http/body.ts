@@ -59,7 +59,8 @@ export function expectBody(incoming: IncomingMessage, format: BodyFormat): boole
  * The JSON value of a body; undefined if it is empty. If an object repeats a name, the last value counts, as in
  * JSON.parse.
  *
- * @throws KeywayError `invalid_json`; `invalid_request` if it has too many values or levels
+ * @throws KeywayError `invalid_json`; `invalid_request` if a body of more than MAX_UNCOUNTED_BYTES has too many values
+ *   or levels
  */
 export function parseJson(body: Buffer, maxValues: number = MAX_JSON_VALUES): unknown {
   if (body.length === 0) return undefined
@@ -79,8 +80,9 @@ export function parseJson(body: Buffer, maxValues: number = MAX_JSON_VALUES): un
 }
 
 /**
- * Whether JSON has at most `maxValues` values and, inside its outermost object, at most MAX_JSON_DEPTH levels. Stops at
- * the first excess. The result for invalid JSON is arbitrary, since parsing refuses that anyway.
+ * Whether JSON has at most `maxValues` values and, inside its outermost object, at most MAX_JSON_DEPTH levels. An empty
+ * object or array counts as two values. Stops at the first excess. The result for invalid JSON is arbitrary, since
+ * parsing refuses that anyway.
  */
 function isWithinBounds(body: Buffer, maxValues: number): boolean {
   let values = 1
@@ -98,7 +100,9 @@ function isWithinBounds(body: Buffer, maxValues: number): boolean {
   return true
 }
 
-/** The index of the closing quote of the string whose content begins at `at`. */
+/**
+ * The index of the closing quote of the string whose content begins at `at`; past the end of the body if there is none.
+ */
 function endOfString(body: Buffer, at: number): number {
   while (at < body.length && body[at] !== QUOTE) at += body[at] === BACKSLASH ? 2 : 1
   return at
@@ -106,7 +110,10 @@ function endOfString(body: Buffer, at: number): number {
 
 const [QUOTE, COMMA, BACKSLASH, BRACKET, BRACE, CLOSING_BRACKET, CLOSING_BRACE] = Buffer.from('",\\[{]}')
 
-/** Refuses a byte order mark (RFC 8259 section 8.1), and invalid UTF-8 instead of replacing it. */
+/**
+ * Throws for invalid UTF-8 instead of replacing it, and keeps a byte order mark, which JSON.parse then refuses (RFC
+ * 8259 section 8.1).
+ */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export function tooLarge(maxBytes: number): KeywayError {
@@ -121,7 +128,10 @@ function checkType(incoming: IncomingMessage, { mediaType, wrongType }: BodyForm
 }
 
 /**
- * Counts the occurrences of a header, of which Node keeps the first. Faster than `headersDistinct`, which copies all.
+ * Counts the occurrences of a header, of which `headers` has only the first if it is a header such as Content-Type.
+ * Faster than `headersDistinct`, which copies all headers.
+ *
+ * @param name in lower case
  */
 function countOf({ rawHeaders }: IncomingMessage, name: string): number {
   let count = 0

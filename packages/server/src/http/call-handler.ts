@@ -22,7 +22,10 @@ export type CallHandler = (
   readParams: () => Record<string, string>,
 ) => Promise<Answer>
 
-/** Handles an API call: authenticates and counts it, reads and validates its input, and runs the route's handler. */
+/**
+ * Creates the function that handles API calls: it authenticates a call, counts it in the usage of its user, if it has
+ * one, reads and validates its input, and runs the route's handler.
+ */
 export function createCallHandler({
   authenticate,
   intake,
@@ -87,7 +90,10 @@ function sendsForm({ form }: Route, incoming: IncomingMessage): boolean {
   return form.only ?? FORM_BODY.mediaType.test(incoming.headers['content-type'] ?? '')
 }
 
-/** Converts a form to the fields of a JSON body: those that `numbers` names become numbers. */
+/**
+ * Converts a form to the fields of a JSON body. Of the fields that `numbers` names, those that contain a whole number
+ * become numbers; validation refuses the others.
+ */
 function fieldsOf(body: Buffer, { numbers = [] }: NonNullable<Route['form']>): Record<string, unknown> {
   const form: Record<string, unknown> = { ...parseForm(body) }
   for (const name of numbers) {
@@ -97,7 +103,7 @@ function fieldsOf(body: Buffer, { numbers = [] }: NonNullable<Route['form']>): R
   return form
 }
 
-/** The paths that load balancers and orchestrators poll. */
+/** Whether load balancers and orchestrators poll this path to learn whether the node works. */
 export function isProbe(path: string | undefined): path is '/livez' | '/readyz' {
   return path === '/livez' || path === '/readyz'
 }

@@ -96,7 +96,11 @@ export function createCallers({
     return peer.address
   }
 
-  /** The last address of the list that is not trusted; an invalid entry ends the search. */
+  /**
+   * The last address of the list that is not trusted; the first address if all are trusted. At an invalid entry the
+   * search ends with the address after that entry; with an empty list, or if the last entry is invalid, the result is
+   * `peer`.
+   */
   function rightmostUntrusted(peer: string, forwardedFor: string | string[] | undefined): string {
     let address = peer
     for (const hop of String(forwardedFor ?? '')
@@ -111,7 +115,10 @@ export function createCallers({
   }
 }
 
-/** Parses `203.0.113.7`, `203.0.113.7:4711`, `[2001:db8::1]:4711` or `2001:db8::1`, quoted or not. */
+/**
+ * Parses `203.0.113.7`, `203.0.113.7:4711`, `[2001:db8::1]:4711` or `2001:db8::1`, quoted or not; null for anything
+ * else.
+ */
 function hopAddress(text: string): string | null {
   const hop = text.trim().replace(/^"|"$/g, '')
   const bracketedMatch = /^\[([0-9a-f:.%]+)\](?::\d{1,5})?$/i.exec(hop)

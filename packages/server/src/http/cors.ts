@@ -6,17 +6,21 @@ const EXPOSED_HEADERS = `${REQUEST_ID_HEADER.toLowerCase()}, retry-after, rateli
 /** How long a browser may cache a preflight, in seconds. */
 const MAX_AGE = '600'
 
-/** Which origins may call a route besides the configured ones. */
+/** Which origins may call a route besides the configured ones: any, or those of the redirect URIs of public clients. */
 export type CorsPolicy = 'any' | 'clients'
 
 export interface Cors {
   /** The CORS headers of a response to this request; null if no other origin may call the route. */
   headers(incoming: IncomingMessage, policy?: CorsPolicy): Record<string, string> | null
-  /** The headers of a preflight response. They list what is allowed, whatever was requested. */
+  /**
+   * The headers of a preflight response. They list what is allowed, whatever was requested, and nothing for an origin
+   * that may not call the route.
+   */
   preflight(incoming: IncomingMessage, methods: string, policy?: CorsPolicy): Record<string, string>
   /**
-   * Reads the origins of browser clients, at most once a second. Must be awaited before `headers` on a route
-   * whose policy is `clients`.
+   * Reads the origins of browser clients, at most once a second; returns undefined if nothing has to be read. Must be
+   * awaited before `headers` on a route whose policy is `clients`. A failed read is ignored: the origins that were read
+   * last then apply.
    */
   prepare(incoming: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined
 }

@@ -21,8 +21,9 @@ const CHECK_MS = 20
 
 /**
  * Accepts the connections that wait in the kernel's queue, stops listening, answers the requests that have arrived or
- * are arriving, and closes each connection after its response. Waits for first requests on new connections too, since a
- * proxy may just have opened them: closing them would be an error for its client.
+ * are arriving, and closes each connection after its response; after REQUESTS_MS it closes those that are left. Waits
+ * for first requests on new connections too, since a proxy may just have opened them: closing them would be an error
+ * for its client.
  */
 export async function drainHttp(
   server: Server,
@@ -51,9 +52,9 @@ export async function drainHttp(
 }
 
 /**
- * Accepts connections until the kernel's queue is empty. The last iteration of the event loop must have been short, so
- * that few can have arrived since it polled the queue. The kernel resets connections that are still queued when the
- * socket is closed, and a proxy answers 502 for a POST that it has sent on one of them.
+ * Accepts connections until the kernel's queue is empty or ACCEPT_MS have passed. The last iteration of the event loop
+ * must have been short, so that few can have arrived since it polled the queue. The kernel resets connections that are
+ * still queued when the socket is closed, and a proxy answers 502 for a POST that it has sent on one of them.
  */
 async function acceptQueued(server: Server): Promise<void> {
   let acceptedCount = 0

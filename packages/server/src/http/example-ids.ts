@@ -21,7 +21,7 @@ export const EXAMPLE_IDS = {
   request: '019aa2c4-f19a-7da9-8f6b-2e8d1c5a7b30',
 } as const
 
-/** The example of a path parameter, for example `key_id`. */
+/** The example of a path parameter such as `key_id`. @throws Error if EXAMPLE_IDS has none */
 export function exampleIdOf(parameter: string): string {
   const ids: Readonly<Record<string, string>> = EXAMPLE_IDS
   const kind = parameter.replace(/_id$/, '')

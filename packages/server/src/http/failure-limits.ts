@@ -12,8 +12,9 @@ const MAX_REMEMBERED_SITES = 2000
 
 export interface FailureLimits {
   /**
-   * Counts a failed verify, exchange or refresh from this client's network, and returns the error to answer with: the
-   * given one, or `rate_limited` once a window is full, so that a guesser no longer learns why the request failed.
+   * Counts an error that may be a failed guess of a credential (`isGuess`), by the client's network and site, and
+   * returns the error to answer with: the given one, or `rate_limited` once a window is full, so that a guesser no
+   * longer learns why the request failed. Any other error is returned without being counted.
    *
    * Only failures are counted and limited, so clients behind a shared address cannot lock each other out. The counts
    * are per node and in memory, so the limit only slows down guessing. What prevents guessing are the 190 random bits

@@ -39,7 +39,10 @@ export const MAX_QUEUED_PER_FLOW = 1000
 export const MAX_QUEUED = 10_000
 /** Identifies the flow of a request for fair queueing. */
 export interface Flow {
-  /** The presented credential, if any; unique within the network. It is not verified, so clients may invent many. */
+  /**
+   * The end of the presented credential, the path of a probe, or empty; unique within the network. The credential is
+   * not verified, so clients may invent many.
+   */
   id: string
   network: string
   /** Calls `drop` when the client disconnects, so that a queued request is removed. */
@@ -48,8 +51,10 @@ export interface Flow {
 
 export interface FairQueue {
   /**
-   * Starts `work` at once if no request is queued, otherwise when it is the flow's turn. Returns false, and never
-   * starts `work`, if the flow or its network has too many queued requests.
+   * Starts `work` at once if no request is queued and few were started in this turn of the event loop
+   * (MAX_STARTED_ON_ARRIVAL), otherwise when it is the flow's turn, unless the client disconnects first. Returns false,
+   * and never starts `work`, if the flow or its network has too many queued requests.
+   *
    * @param flowOf called only if the request has to wait
    */
   start(flowOf: () => Flow, work: () => void): boolean

@@ -90,7 +90,8 @@ export interface PersonExports {
   /**
    * Everything about one person as one JSON document, read as fast as the client takes it.
    *
-   * @param reauthenticate called between two reads of the database; rejects if the reader may no longer read the export
+   * @param reauthenticate called before each further page of a list is read; rejects if the reader may no longer read
+   *   the export, whose stream then fails
    * @throws KeywayError `rate_limited` while two exports of this person are being read
    */
   exportOf(user: User, reader: ExportReader, reauthenticate: () => Promise<unknown>): ReadableStream
@@ -109,7 +110,7 @@ export interface Readiness {
   checks(): Promise<HealthCheck[]>
 }
 
-/** The response of `GET /metrics`. */
+/** Creates the response of `GET /metrics`. */
 export interface MetricsSource {
   render(): Promise<{ type: string; body: string }>
 }
@@ -117,23 +118,29 @@ export interface MetricsSource {
 /** What the metrics count of one response. */
 export interface ObservedAnswer {
   method: string
-  /** The declared path, never the requested one; `pages` for a page, `unknown` if no route matched. */
+  /**
+   * The declared path of the route, never the requested one. If no route matched: `pages` for a path outside the API
+   * that the pages answer with another status than 404, otherwise `unknown`.
+   */
   route: string
   status: number
   milliseconds: number
-  /** The error code of a refusal; null for other answers. */
+  /** The error code of a refused call; null for other answers, and for every answer if no route matched. */
   code: ErrorCode | null
 }
 
 /** The web pages. They answer all paths outside the API, and requests for which a route's `leftToPages` is true. */
 export interface PagesApp {
-  /** @throws KeywayError for a client that asked for JSON */
+  /** @throws KeywayError, or the unexpected error of a page, for a client that asked for JSON */
   fetch(request: Request, env: PageBindings): PageResult | Promise<PageResult>
 }
 
 export type PageResult = Response | NoPage
 
-/** There is no such page, or it does not have this method. Browsers get an HTML page that says so instead. */
+/**
+ * There is no such page, or it does not have this method. Returned for clients that do not accept HTML; all others get
+ * a Response with an HTML page that says so.
+ */
 export interface NoPage {
   /** The methods of the page, as in `Allow`; null if there is no page. */
   allow: string | null
@@ -141,7 +148,10 @@ export interface NoPage {
 
 /** Passed to the pages with each Request object. */
 export interface PageBindings extends HttpBindings {
-  /** The body of a form, or the error that refused it; pages do not read bodies themselves. */
+  /**
+   * The body of a POST request, or the error that refused it; absent for other methods. Pages do not read bodies
+   * themselves.
+   */
   form?: Buffer | KeywayError
   /** The `X-Request-Id` of the response. */
   requestId: string

@@ -22,7 +22,7 @@ export interface HttpTimeouts {
   headersMs: number
   /** Timeout for the whole request, however often parts of it arrive. */
   requestMs: number
-  /** How often both timeouts are checked. */
+  /** How often `headersMs` and `requestMs` are checked, and the limits of unread responses (sockets.ts). */
   checkMs: number
   /** Timeout of a request without any byte in either direction; longer than a page's event stream stays open. */
   inactivityMs: number
@@ -41,7 +41,10 @@ export const HTTP_TIMEOUTS: HttpTimeouts = {
   keepAliveMs: 65_000,
 }
 export interface HttpServer extends Server {
-  /** Stops listening and resolves when every request is answered and every connection closed, agents' included. */
+  /**
+   * Stops listening and resolves when every connection is closed, those of agents included, which the hub closes.
+   * Requests that are unanswered after REQUESTS_MS (drain.ts) are cut off.
+   */
   drain(): Promise<void>
 }
 
@@ -88,7 +91,7 @@ export function createHttpServer(
       keepAliveTimeout: timeouts.keepAliveMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
-      // `namesOneHost` refuses requests without Host, with a problem document as for all invalid requests.
+      // `serve` refuses requests without Host, with a problem document as for all invalid requests.
       requireHostHeader: false,
       // Other upgrades that clients offer (`Upgrade: h2c`) are ignored.
       shouldUpgradeCallback: request =>
@@ -174,7 +177,10 @@ export function createHttpServer(
     return toResponse({ ...problem, headers: { ...problem.headers, Connection: 'close' } }, requestId, null)
   }
 
-  /** After a parse error the following bytes cannot be trusted: sends one response and closes the connection. */
+  /**
+   * Answers a request that the parser refused or that took too long to arrive. The bytes that follow cannot be trusted,
+   * so this sends one response, unless the client has gone, and closes the connection.
+   */
   function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): void {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()

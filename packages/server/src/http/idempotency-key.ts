@@ -19,7 +19,11 @@ export const IDEMPOTENCY_KEYS = {
   },
 } as const
 
-/** @throws KeywayError `invalid_request` */
+/**
+ * The request's Idempotency-Key; null if the route reads none, or if it is optional and absent.
+ *
+ * @throws KeywayError `invalid_request` if a required key is absent, or the key is malformed or was sent twice
+ */
 export function readIdempotencyKey(
   incoming: IncomingMessage,
   requirement: Route['idempotencyKey'],

@@ -10,7 +10,10 @@ import {
 import { MAX_JSON_VALUES } from './body.ts'
 import { expected, text } from './body-fields.ts'
 
-/** Fields that an owner's app attaches to a key. */
+/**
+ * Schemas of the fields in which clients store data of their own with a key; an imported user may also have an external
+ * id.
+ */
 
 export const externalId = text('an external id', 'customer-42', { max: MAX_EXTERNAL_ID_LENGTH })
   .refine(value => !hasControlCharacters(value), { error: 'must not contain control characters' })
@@ -31,7 +34,10 @@ export const metadata = z
     examples: [{ plan: 'pro' }],
   })
 
-/** Body size limit of calls with metadata: enough for metadata of the maximum size with escaped characters. */
+/**
+ * Body size limit of calls with metadata: twice the maximum size of metadata, which is measured without the white space
+ * and most of the escapes that a body may contain.
+ */
 export const MAX_KEY_BODY_BYTES = 32 * 1024
 /**
  * JSON value limit of calls with metadata: enough for metadata of the maximum size with the most values (`[0,0,…]`).

@@ -7,7 +7,10 @@ export const scope = text('a scope', 'agent:connect').superRefine((value, contex
   if (problem) context.addIssue({ code: 'custom', message: problem })
 })
 
-/** Omitted or empty means unrestricted. Null is refused: it could be meant as "no rights". */
+/**
+ * An empty list means unrestricted, and so does an omitted one where a body makes the field optional. Null is refused:
+ * it could be meant as "no rights".
+ */
 export const scopes = z
   .array(scope, { error: expected('a list of scopes (omit it for all permissions)', '["agent:connect"]') })
   .max(MAX_SCOPES, { error: `must have at most ${MAX_SCOPES} entries` })

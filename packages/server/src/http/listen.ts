@@ -5,15 +5,17 @@ import { type Config, ConfigError } from '../config.ts'
 
 /** A port that is bound but not served yet. */
 export interface HeldPort {
-  /** The settings with this port instead of port 0. */
+  /** The settings with this port instead of port 0, also in their URLs. */
   config: Config
   /** The listening server, which closes every connection immediately. */
   holder: NetServer
 }
 
 /**
- * If the configured port is 0, this binds a free port before anything else starts, since links and tokens contain the
- * port. It is held until `listen` takes it over, so that no other process gets it during migrations.
+ * Binds a free port, for settings with port 0. Must be called before anything else starts, since links and tokens
+ * contain the port. It is held until `listen` takes it over, so that no other process gets it during migrations.
+ *
+ * @throws ConfigError if the host cannot be listened on
  */
 export async function holdFreePort(config: Config): Promise<HeldPort> {
   const holder = createServer(socket => socket.destroy())
@@ -35,7 +37,7 @@ export async function holdFreePort(config: Config): Promise<HeldPort> {
 /**
  * Listens on the configured host and port, or on the socket of `holder`, which holds the port already.
  *
- * @throws ConfigError if the port is in use or may not be used
+ * @throws ConfigError if the port is in use, or cannot be listened on for any other reason
  */
 export async function listen(server: Server, config: Config, holder?: NetServer): Promise<void> {
   await startListening(

@@ -19,7 +19,7 @@ const EXAMPLE_LATER = '2026-12-20T19:22:00.000Z'
 export const EXAMPLE_KEY = 'svc_EXAMPLEexample0000000000000000EX'
 export const JWT_EXAMPLE = 'eyJhbGciOiJFZERTQSJ9.eyJleGFtcGxlIjp0cnVlfQ.c2lnbmF0dXJl'
 
-/** An empty object if the key has no limits. */
+/** The limits of a key in a response; an empty object if it has none. */
 export const limits = z
   .strictObject({
     requests: z.array(z.strictObject({ limit: count, per: z.enum(REQUEST_WINDOWS) })).optional(),

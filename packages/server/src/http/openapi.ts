@@ -92,7 +92,7 @@ function bodyContent({ form, example }: Route, schema: JsonObject): JsonObject {
   }
 }
 
-/** Describes the required authentication. */
+/** A sentence about the required authentication, with a space before it; empty for public calls and calls of apps. */
 export function accessNote({ access }: Route): string {
   if (access === 'session') return ' Needs an access token: no API key may do this.'
   if (access === KEYS_CREATE)
@@ -180,7 +180,10 @@ function answersOf(route: Route, schemas: JsonObject): JsonObject {
   )
 }
 
-/** All error codes of a route: its own, and those of its access, body, query and parameters. */
+/**
+ * The documented error codes of a route: its own, those of its access, body and path, and those that every route has.
+ * Empty for a route with OAuth errors, which have codes of their own.
+ */
 export function errorCodesOf(route: Route): ErrorCode[] {
   if (route.errorFormat === 'oauth') return []
   const needsUser = route.access !== 'public' && route.access !== 'app'

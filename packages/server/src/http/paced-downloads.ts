@@ -6,10 +6,13 @@ import { overloaded } from './work-limit.ts'
 
 export interface Pacing {
   /**
-   * Replaces a stream in an answer by one that waits for its turn before each piece; returns other answers unchanged.
+   * Replaces a stream in an answer by one that waits for its turn before each piece, and fails if the client has too
+   * many queued requests. Returns event streams and answers without a stream unchanged.
    */
   ofAnswer(answer: Answer, incoming: IncomingMessage): Answer
-  /** Replaces the body of a page that is a download in the same way. */
+  /**
+   * Does the same with the body of a page that is a download (`Content-Disposition`); returns other pages unchanged.
+   */
   ofPage(response: Response, incoming: IncomingMessage): Response
 }
 

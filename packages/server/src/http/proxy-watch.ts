@@ -27,11 +27,16 @@ export const isPrivateAddress = networkMatcher([
 ])
 
 export interface ProxyWatch {
-  /** Counts a request of a peer that is not trusted. @param isForwarded whether it had a forwarding header */
+  /**
+   * Warns about a forwarding header from a peer that is not trusted, and counts the requests of peers in private
+   * networks.
+   *
+   * @param isForwarded whether the request had a forwarding header
+   */
   count(peer: Peer, isForwarded: boolean): void
   /**
-   * Whether most requests of a peer in a private network have a forwarding header, so that its connections carry many
-   * clients.
+   * Whether a peer in a private network counts as a proxy (MIN_FORWARDED_REQUESTS) and forwarded a request in the last
+   * PERIOD_MS, so that its connections carry requests of many clients.
    */
   forwards(address: string): boolean
   /** A message for /readyz, without addresses, about a proxy that KEYWAY_TRUSTED_PROXIES does not list; or null. */

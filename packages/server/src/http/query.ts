@@ -9,7 +9,7 @@ const CREDENTIAL_NAMES = new Set(['access_token', 'api_key', 'token', 'refresh_t
  * The query's parameters by name. A credential is refused even if the request has a valid one in a header (RFC 6750
  * section 2.3), and so is a duplicate parameter.
  *
- * @throws KeywayError `invalid_request`
+ * @throws KeywayError `invalid_request`; for a credential the error of `refuseCredential`
  */
 export function readQuery(
   url: string,

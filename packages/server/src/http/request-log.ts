@@ -11,9 +11,12 @@ interface RefusedRequest {
 }
 
 export interface RequestLog {
-  /** Logs every response at `debug`; `info` has no lines for successful requests. */
+  /** Logs a response at `debug`; at `info` successful requests have no lines. */
   logAnswer(request: { request_id: string; route: string; status: number; ms: number }): void
-  /** Logs refused credentials, missing rights and exceeded limits at `info`, never with the credential. */
+  /**
+   * Logs a refusal at `info` if a credential, a right or a limit is its reason, never with the credential. Does not log
+   * other refusals.
+   */
   logRefusal(refused: RefusedRequest): void
 }
 

@@ -11,7 +11,10 @@ import type { Tag } from './tags.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** A successful response of a route, for the API documentation. */
+/**
+ * A response that the handler of a route returns, for the API documentation. `errors` documents those for thrown
+ * errors.
+ */
 export interface DocumentedAnswer {
   status: 200 | 201 | 204 | 302 | 304 | 426 | 503
   description: string
@@ -33,7 +36,7 @@ type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${i
   : never
 
 export interface RouteInput<A extends Access, Body, Query, Path extends string = string> {
-  /** The authenticated caller, as required by `access`. */
+  /** The authenticated caller, as required by `access`; null for `public`. */
   principal: PrincipalOf<A>
   body: Body
   /** The body of a route with `raw`; undefined elsewhere. */
@@ -63,7 +66,10 @@ interface Declaration<
   Query extends z.ZodType,
 > {
   method: Method
-  /** Has `{name}` for each parameter. `{…_id}` must be a UUID and `{app_id}` an app id, else the response is 404. */
+  /**
+   * Has `{name}` for each parameter. `{…_id}` must be a UUID, and `{app_id}` an app id or the URL of a client, else the
+   * response is 404.
+   */
   path: Path
   /** The `operationId` of the call in the OpenAPI document. */
   operation: string
@@ -76,7 +82,7 @@ interface Declaration<
   maxJsonValues?: number
   /** Maximum size of the body; MAX_BODY_BYTES by default. */
   maxBodyBytes?: number
-  /** The raw body, for routes that verify a signature over it. */
+  /** Present if the handler gets the body as bytes, to verify a signature over them. */
   raw?: RawBody<Path>
   query?: Query
   /**
@@ -93,7 +99,10 @@ interface Declaration<
   idempotencyKey?: 'optional' | 'required'
   /** The error for a credential in the URL; `invalid_request` by default. */
   credentialInUrl?: () => KeywayError
-  /** Whether failed calls of the route count in the limits of the client's network; see failure-limits.ts. */
+  /**
+   * Whether errors of the route count in the limits of the client's network if their code may be a failed guess of a
+   * credential (failure-limits.ts). An error whose own `isGuess` is true counts on every route.
+   */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]
   /** Whether the pages, if they are served, answer this request instead. */

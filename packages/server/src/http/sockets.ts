@@ -11,7 +11,7 @@ export interface SocketLimits {
   unreadBytes: number
   /** How long the send buffer of a connection may be non-empty without interruption. */
   unreadMs: number
-  /** Number of new connections in a tenth of a second above which those of noisy networks are closed. */
+  /** Number of new connections in a tenth of a second above which further ones of noisy networks are closed. */
   noisyRefusedAbove: number
 }
 
@@ -32,14 +32,15 @@ export interface SocketLimiter {
 }
 
 /**
- * Limits the connections of a server. If there are too many, it closes the one that has been idle for longest. If
- * clients have left too many response bytes unread, it closes the connections with the most unread bytes. So new
- * connections are always accepted, and a client with many connections loses its own.
+ * Limits the connections of a server. If there are too many, it closes the one that has been idle for longest: the new
+ * one only if all others have a request. It closes connections that have had unread response bytes for too long and, if
+ * clients have left too many bytes unread, those with the most. So a client with many connections loses its own.
  *
  * Cheap per request: idle connections are kept in order, and unread bytes are summed by a timer.
  *
  * @param checkMs interval of the check for unread responses
- * @param onUnanswered called for each connection that closed without a single response
+ * @param onUnanswered called for each connection that closed before the headers of a first response were sent, unless
+ *   these limits closed it as the longest idle one, or it was upgraded
  */
 export function limitSockets(
   server: Server,

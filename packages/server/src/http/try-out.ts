@@ -40,11 +40,11 @@ export interface TryOut {
 }
 
 /**
- * Operations other than reads that the documentation offers to run: changes of a person's own data that neither create,
- * show nor end a credential.
+ * Operations other than reads that the documentation offers to run: changes of a person's own data, and messages to the
+ * person's agents. None of them creates, shows or ends a credential.
  */
 const OFFERED_WRITES = ['updateAccount', 'updateApiKey', 'sendToAgent']
-/** Downloads, which a page cannot show. All other reads are offered. */
+/** Downloads, which a page cannot show. All other reads under `/v1/` that a person may call are offered. */
 const NOT_OFFERED_READS = ['exportAccount', 'exportUser']
 
 export function createTryOut({

@@ -9,7 +9,7 @@ const MAX_FIELD_ERRORS = 20
  * The value as parsed by the schema. Unknown fields are ignored, or refused by a strict schema. Bodies that create or
  * change a credential are strict: a mistyped restriction must not leave the credential unrestricted.
  *
- * @throws KeywayError `invalid_request`, with an entry for each refused field
+ * @throws KeywayError `invalid_request`, with an entry for each refused field, at most MAX_FIELD_ERRORS
  */
 export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const result = schema.safeParse(value)

@@ -1,10 +1,13 @@
 import type { KeywayError } from '../errors.ts'
 import type { Route } from './route.ts'
 
-/** The kind of credential that a route accepts. */
+/** The kind of credential that a route accepts; `none` for a request that no route handles. */
 export type Challenge = 'bearer' | 'basic' | 'none'
 
-/** The challenge for clients that failed to authenticate at an OAuth endpoint. */
+/**
+ * The `WWW-Authenticate` header for clients that failed to authenticate at an OAuth endpoint; null unless the status is
+ * 401.
+ */
 export function clientChallenge(status: number): string | null {
   return status === 401 ? 'Basic realm="Keyway clients", charset="UTF-8"' : null
 }

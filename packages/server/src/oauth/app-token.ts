@@ -8,8 +8,8 @@ import type { TokenAnswer } from './grant.ts'
 export const APP_TOKEN_SECONDS = 900
 
 /**
- * Signs a JWT for the app itself (RFC 9068), with `type: "app"`. Its audience is that of the app `target`, never this
- * service.
+ * Signs a JWT (RFC 9068) with `type: "app"`, whose subject is the app `client` itself and not a person. Its audience is
+ * that of the app `target`, never this service.
  */
 export async function signAppToken(
   { jwt, clock, publicUrl }: { jwt: Jwt; clock: Clock; publicUrl: string },

@@ -8,9 +8,9 @@ import { sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import { type ClientKey, createKeySets } from './key-sets.ts'
 
-/** Maximum length of an assertion; a longer one is refused without parsing it. */
+/** Maximum length of an assertion in characters; a longer one is refused without parsing it. */
 const MAX_LENGTH = 4096
-/** Longest accepted lifetime, so that used assertions need not be stored for long. */
+/** Longest accepted time until an assertion expires, so that used assertions need not be stored for long. */
 const MAX_LIFETIME = 10 * MINUTE
 /** Tolerance for a client's clock that is ahead. */
 const LEEWAY = 30 * SECOND
@@ -51,7 +51,11 @@ export interface ClientAssertionDeps {
   findApp(id: string, network: string): Promise<App | null>
 }
 
-/** Returns the app that an assertion authenticates; null if the assertion is invalid or was used before. */
+/**
+ * Returns the app that an assertion authenticates. Null if the assertion is invalid or was used before, if its client
+ * is unknown, public, without `jwks_uri` or another one than `clientId`, and if the keys of the client cannot be
+ * fetched.
+ */
 export type VerifyAssertion = (
   assertion: string,
   clientId: string | undefined,

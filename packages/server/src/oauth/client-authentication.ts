@@ -91,7 +91,7 @@ export function createClientAuthentication({
     return foundApp
   }
 
-  /** The app with this id, if it is a public client, which has no secret to authenticate with. */
+  /** The app with this id if it is a public client, which has no secret to authenticate with; null otherwise. */
   async function publicApp(id: string, { network }: Caller): Promise<App | null> {
     const foundApp = await findClient(id, network)
     return foundApp?.isPublic ? foundApp : null

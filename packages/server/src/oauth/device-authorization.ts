@@ -69,8 +69,10 @@ function splitScopes(scope: string): string[] {
 }
 
 /**
- * The audience of the access tokens (RFC 8707); null for this service. The built-in client may only request this
- * service, where it creates a key.
+ * The audience of the access tokens (RFC 8707); null for this service. The built-in client (keyway-cli.ts) may only
+ * request this service, where it creates a key.
+ *
+ * @throws OAuthError `invalid_target`
  */
 async function resourceFor(app: App, form: Form, { storage, publicUrl }: DeviceDeps): Promise<string | null> {
   const audience = audienceOf(form)

@@ -12,7 +12,8 @@ export type Form = Readonly<Record<string, string>>
 /**
  * Parses a form-encoded body (RFC 6749 appendix B, section 3.1).
  *
- * @throws KeywayError `invalid_request` for a parameter that is repeated, and for text that is not UTF-8
+ * @throws KeywayError `invalid_request` for a repeated parameter, too many parameters, and text that has NUL or is not
+ *   UTF-8; OAuthError `invalid_target` for a repeated `resource` or `audience`
  */
 export function parseForm(body: Buffer): Form {
   const form: Record<string, string> = Object.create(null)
@@ -29,7 +30,12 @@ export function parseForm(body: Buffer): Form {
   return form
 }
 
-/** The scopes, separated by single spaces (RFC 6749 section 3.3); undefined if the parameter is absent. */
+/**
+ * The scopes, separated by single spaces (RFC 6749 section 3.3), without repetitions; undefined if the parameter is
+ * absent.
+ *
+ * @throws OAuthError `invalid_scope` if it is malformed
+ */
 export function scopesOf({ scope }: Form): string[] | undefined {
   if (scope === undefined) return undefined
   if (!/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(scope))
@@ -37,7 +43,12 @@ export function scopesOf({ scope }: Form): string[] | undefined {
   return [...new Set(scope.split(' '))]
 }
 
-/** The requested audience: `resource` (RFC 8707) or `audience` (RFC 8693), which mean the same here. */
+/**
+ * The requested audience: `resource` (RFC 8707) or `audience` (RFC 8693), which mean the same here; undefined if both
+ * are absent.
+ *
+ * @throws OAuthError `invalid_target` if they differ
+ */
 export function audienceOf({ resource, audience = resource }: Form): string | undefined {
   if (resource !== undefined && resource !== audience)
     throw new OAuthError('invalid_target', 'resource and audience must name the same audience.')

@@ -51,7 +51,7 @@ export interface TokenAnswer {
 
 export interface GrantResult {
   answer: TokenAnswer
-  /** State of the limits of the key that was used, for the RateLimit fields. */
+  /** State of the limits of the key that was used, for the RateLimit fields; null or absent without a key or limits. */
   limits?: readonly RateLimitState[] | null
 }
 

@@ -4,7 +4,7 @@ import { PROBLEMS } from '../problems.ts'
 
 /**
  * Error codes of RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 8628 section 3.5, RFC 8707 section 2,
- * RFC 7009 section 2.2.1 and OpenID Connect Core section 3.1.2.6.
+ * RFC 7009 section 2.2.1, RFC 7591 section 3.2.2 and OpenID Connect Core section 3.1.2.6.
  */
 export type OAuthErrorCode =
   | 'invalid_request'
@@ -50,8 +50,8 @@ export class OAuthError extends KeywayError {
 }
 
 /**
- * The refusal of a client that failed to authenticate: the same for unknown clients, removed clients and wrong secrets.
- * It counts as a failed guess.
+ * The refusal of a client that failed to authenticate, or that may not use the endpoint. Unknown clients, removed
+ * clients and wrong secrets must get the same description. It counts as a failed guess.
  */
 export function invalidClient(description: string): OAuthError {
   return new OAuthError('invalid_client', description, 'authentication_required', { isGuess: true })

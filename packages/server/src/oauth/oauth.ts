@@ -20,12 +20,17 @@ import { invalidClient, OAuthError, type OAuthErrorCode } from './oauth-error.ts
 
 /** The OAuth 2.0 endpoints that clients call directly. */
 export interface OAuth {
-  /** The token endpoint (RFC 6749 section 3.2). @throws OAuthError, KeywayError `rate_limited`, `unavailable` */
+  /**
+   * The token endpoint (RFC 6749 section 3.2).
+   *
+   * @throws OAuthError, KeywayError `rate_limited`, `unavailable`, `invalid_refresh_token` (the app was removed
+   *   meanwhile)
+   */
   token(request: TokenRequest): Promise<GrantResult>
   /** The device authorization endpoint (RFC 8628 section 3.1). @throws OAuthError, KeywayError `rate_limited` */
   device(request: ClientRequest): Promise<DeviceAnswer>
   /**
-   * The introspection endpoint (RFC 7662), for apps with a secret.
+   * The introspection endpoint (RFC 7662), for confidential clients that the operator registered.
    *
    * @throws OAuthError, and KeywayError as `Introspection.introspect`
    */
@@ -35,13 +40,17 @@ export interface OAuth {
    * Possession of the token suffices; a client that authenticates may only revoke tokens that were issued to it. An
    * unknown token is no error.
    *
-   * @throws OAuthError `invalid_client`, `invalid_grant` (issued to another client), `unsupported_token_type` (a
-   * token that only expires)
+   * @throws OAuthError `invalid_client`, `invalid_request`, `invalid_grant` (issued to another client),
+   *   `unsupported_token_type` (a token that only expires)
    */
   revoke(request: ClientRequest, token: string): Promise<void>
   /** The members of the discovery document that depend on the settings. */
   readonly metadata: Metadata
-  /** Registers a client (RFC 7591); null if the operator does not allow it. */
+  /**
+   * Registers a client (RFC 7591); null if the operator does not allow it.
+   *
+   * @throws OAuthError, KeywayError `rate_limited`
+   */
   register: ((metadata: unknown, caller: Caller) => Promise<RegisteredClient>) | null
   /** Pushes an authorization request (RFC 9126). @throws OAuthError */
   push(request: ClientRequest): Promise<{ requestUri: string; expiresIn: number }>

@@ -32,7 +32,11 @@ export function createRefreshTokenGrant(deps: GrantDeps): Grant {
     }
   }
 
-  /** The requested scopes of the access token, at most those that were granted; null if it gets all of them. */
+  /**
+   * The requested scopes of the access token, at most those that were granted; null if it gets all of them.
+   *
+   * @throws OAuthError `invalid_scope`, `invalid_target`
+   */
   function requestedScopes({ grant }: Session, form: Form): string[] | null {
     const audience = audienceOf(form) ?? null
     if (audience !== null && audience !== (grant?.audience ?? publicUrl))

@@ -6,7 +6,7 @@ import type { GrantDeps, TokenAnswer } from './grant.ts'
 /** Creates a function that builds the token response for an app's session, according to its scopes. */
 export function createSessionAnswer(deps: GrantDeps) {
   /**
-   * @param nonce the nonce of the authorization request; null after a refresh and for a device
+   * @param nonce the nonce of the authorization request; null if it had none, after a refresh, and for a device
    * @param sessionScopes all scopes of the session, if the access token gets only some of them
    */
   return async function answerOf(

@@ -54,7 +54,10 @@ const listQuery = pageQuery.extend({
   external_id: externalId.optional(),
 })
 
-/** The empty value of a field removes what is stored; so does null for `external_id`, `metadata` and `limits`. */
+/**
+ * The empty value of a field removes what is stored; so does null for `external_id`, `metadata` and `limits`, whereas
+ * null for `name` and `allowed_networks` changes nothing.
+ */
 const keyChange = z.strictObject({
   name: optional(name),
   allowed_networks: optional(allowedNetworks),

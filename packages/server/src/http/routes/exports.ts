@@ -19,7 +19,7 @@ const exportDocument = {
   example: { exported_at: '2026-11-20T19:22:00.000Z', user: answers.userExample },
 } as const
 
-/** Everything about one person as one document, for the person and for administrators. */
+/** Everything about one person as one document, for the person, administrators and support. */
 export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
   const { users, administration, personExports } = services
   const { exportOf } = personExports

@@ -9,7 +9,10 @@ import { type Route, route } from '../route.ts'
 
 export interface MetricsOptions {
   metrics?: MetricsSource
-  /** The Bearer token of scrapers. If null, only this machine may scrape, and needs no token. */
+  /**
+   * The Bearer token of scrapers. If null, only this machine may scrape, without a token, and only if the public URL is
+   * loopback.
+   */
   metricsToken: string | null
   publicUrl: string
   /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */

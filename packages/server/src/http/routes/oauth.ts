@@ -78,7 +78,7 @@ const deviceExample = (publicUrl: string) => ({
   interval: 5,
 })
 
-/** The properties that all routes for OAuth clients share. */
+/** The properties that the routes of the token, device, introspection and revocation endpoints share. */
 const clientRoute = {
   method: 'POST',
   tag: TAG,

@@ -42,7 +42,10 @@ import { sessionRoutes } from './sessions.ts'
 import { signInForAppsRoutes } from './sign-in-for-apps.ts'
 import { usageRoutes } from './usage.ts'
 
-/** First path segments of the API; requests below them never reach the pages. */
+/**
+ * First path segments that the API uses. A request below one reaches the pages only if it matches a route whose
+ * `leftToPages` is true for it, as browsers do at `/errors/{code}`.
+ */
 const API_SEGMENTS = new Set([
   'v1',
   'auth',

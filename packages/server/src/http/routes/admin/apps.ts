@@ -54,7 +54,7 @@ const newApp = z.strictObject({ id: appId, name: appName, adopt: optional(flag),
 const appChange = z.strictObject({ name: optional(appName), ...settings })
 type Change = z.output<typeof appChange>
 
-/** Settings whose change grants no right to anybody, so that a key may change them. */
+/** Fields of a change that grant no right to anybody, so that a key may send them. */
 const HARMLESS_SETTINGS: ReadonlySet<string> = new Set([
   'name',
   'token_alg',
@@ -287,7 +287,10 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
   ]
 }
 
-/** Decodes a cursor: the id after which the page begins. Forging one only chooses another page. */
+/**
+ * Decodes a cursor: the id after which the page begins; null if it is no id of an app. Forging one only chooses another
+ * page.
+ */
 function readCursor(text: string): string | null {
   const id = text.length <= MAX_TEXT_LENGTH ? Buffer.from(text, 'base64url').toString() : ''
   return isAppId(id) || isClientUrl(id) ? id : null
