@@ -33,8 +33,8 @@ const DEQUEUES_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
 export const MAX_QUEUED_PER_FLOW = 1000
 /**
- * Maximum number of queued requests in total, about 50 MB. When it is reached, only networks with less than an equal
- * share may queue more.
+ * Number of queued requests in total, about 50 MB, from which on only networks with less than an equal share may queue
+ * more.
  */
 export const MAX_QUEUED = 10_000
 /** Identifies the flow of a request for fair queueing. */

@@ -264,7 +264,7 @@ function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   return hostCount === 1 || (hostCount === 0 && httpVersion === '1.0')
 }
 
-/** A response written to the raw socket, for invalid requests. */
+/** A response written to the raw socket, for CONNECT and for requests that cannot be parsed or arrive too slowly. */
 interface Refusal {
   status: number
   detail: string

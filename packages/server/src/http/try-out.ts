@@ -32,9 +32,9 @@ export interface TryOut {
   /** Whether the documentation offers to run the operation. */
   mayTry(operation: string): boolean
   /**
-   * Runs a call for the person who is signed in on the pages: with the same rights, validation and records as a call
-   * with an access token of that session, but without a token. A refusal is returned as an answer; an operation that is
-   * not offered is `forbidden`.
+   * Runs a call for the person who is signed in on the pages: with the same rights, validation, usage and audit records
+   * as a call with an access token of that session, but without a token. Any error is returned as an answer; the error
+   * for an operation that is not offered is `forbidden`.
    */
   call(filledInCall: FilledInCall, signedIn: SignedIn, context: RequestContext): Promise<Answer>
 }

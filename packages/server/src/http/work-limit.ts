@@ -1,8 +1,9 @@
 import { KeywayError } from '../errors.ts'
 
 /**
- * Maximum number of calls in progress: a few hundred milliseconds of work for one core. More calls would only wait
- * until their clients time out. Bodies are read before a call starts (body-intake.ts), so slow senders do not count.
+ * Number of calls in progress from which on only networks with few of them may begin another: a few hundred
+ * milliseconds of work for one core. More calls would only wait until their clients time out. Bodies are read before a
+ * call starts (body-intake.ts), so slow senders do not count.
  */
 export const MAX_CONCURRENT_CALLS = 1000
 
@@ -11,9 +12,9 @@ const PRUNE_THRESHOLD = 1000
 
 export interface WorkLimit {
   /**
-   * Runs `work` unless `max` calls are in progress. Beyond that, a network that has less than an equal share of the
-   * calls may still run one more, so that the networks with the most calls are refused first. The total never exceeds 2
-   * × `max` plus one per network.
+   * Runs `work` unless `max` calls are in progress. Beyond that, a network that has less than an equal share of `max`
+   * may still run one more, so that the networks with the most calls are refused first. With calls of n networks in
+   * progress, the total is at most `max` × (1 + 1/2 + … + 1/n) plus one per network.
    *
    * @throws KeywayError `unavailable`, without waiting
    */

@@ -9,7 +9,10 @@ import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import { TAG, toActedBy } from './admin/acting.ts'
 
-/** An export has many more fields: lists whose elements are those of the call that lists the same objects. */
+/**
+ * The schema names only two fields. An export has many more, most of them lists whose elements are those of the call
+ * that lists the same objects.
+ */
 const exportDocument = {
   status: 200,
   description: 'The document.',
