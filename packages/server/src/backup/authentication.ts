@@ -7,8 +7,9 @@ export type FileSecrets = Pick<Secrets, 'mac' | 'verifyMac' | 'ids' | 'fingerpri
 export interface Trust {
   secrets: FileSecrets
   /**
-   * Whether to also accept files of versions that wrote no MAC, and a journal with missing files. Anyone who could
-   * write to such files may have added keys, administrators and credit, so the operator must ask for this explicitly.
+   * Whether to also accept files of versions that wrote no MAC, and a journal with missing or truncated files. Anyone
+   * who could write to such files may have added keys, administrators and credit, so the operator must ask for this
+   * explicitly.
    */
   unauthenticated: boolean
 }
@@ -30,7 +31,10 @@ export function splitMac(line: string): { text: string; mac: string } | null {
   return end < 0 ? null : { text: line.slice(0, end), mac: line.slice(end + 1) }
 }
 
-/** An error message if the MAC names a secret that is not in KEYWAY_SECRET; otherwise null. */
+/**
+ * Null if the secret that the MAC names is in KEYWAY_SECRET. Otherwise the rest of an error message, after the words
+ * that name the line.
+ */
 export function unknownSecretProblem(mac: string, secrets: FileSecrets): string | null {
   const [id = ''] = mac.split('.')
   if (secrets.ids.includes(id)) return null

@@ -63,7 +63,10 @@ export interface CheckedBackup {
   digest: string
 }
 
-/** Writes to a temporary file and renames it, so that `file` is either a complete backup or absent. */
+/**
+ * Writes to a temporary file and renames it, so that `file` never is an incomplete backup. Returns the number of rows,
+ * by table.
+ */
 export async function writeBackup(
   file: string,
   header: BackupHeader,
@@ -117,7 +120,7 @@ function authenticatedText(hashOfLines: string, lastLine: string): string {
  * Reads and verifies the whole file once. Before the MAC at the end is verified, nothing in the file is trusted except
  * the format that it claims.
  *
- * @throws OperatorError
+ * @throws OperatorError if the content is refused; errors of the file system, such as a missing file, unchanged
  */
 export async function checkBackup(file: string, trust: Trust): Promise<CheckedBackup> {
   let header: BackupHeader | null = null
@@ -152,10 +155,10 @@ function verifyLastLine(
 }
 
 /**
- * The rows of a verified file. Throws after the last row if the file was changed since it was verified, so the rows
- * must only be used within a transaction that can be rolled back.
+ * The rows of a verified file. A change of the file since it was verified may be noticed only after the last row, so
+ * the rows must only be used within a transaction that can be rolled back.
  *
- * @throws OperatorError
+ * @throws OperatorError if the file was changed since it was verified
  */
 export async function* readRows({ file, digest }: CheckedBackup): AsyncGenerator<RowLine> {
   const hash = createHash('sha256')

@@ -8,8 +8,9 @@ export interface BackupStore {
   /** The sealed address pepper, from which the service's id is derived; null before the service's first start. */
   sealedPepper(): Promise<string | null>
   /**
-   * Reads every table that belongs in a backup, in one snapshot. Signing keys, live connections, nodes and the local
-   * inbox do not belong in a backup: tokens and connections do not survive a restore.
+   * Reads every table that belongs in a backup, in one snapshot; `at` is the database's time before the snapshot. What
+   * does not survive a restore does not belong in a backup, such as signing keys, connections, nodes, unfinished
+   * authorizations and the local inbox.
    */
   read<Outcome>(
     work: (rows: AsyncIterable<{ table: string; row: Row }>, at: Instant) => Promise<Outcome>,
@@ -36,6 +37,9 @@ export interface RestoreTransaction {
   postponeDeletions(until: Instant): Promise<void>
   /** Returns the number of revoked keys. */
   revokeAllKeys(now: Instant): Promise<number>
-  /** Re-applies one journal entry. False if its subject was created after the backup. */
+  /**
+   * Re-applies one journal entry. False if the backup lacks the entry's key, account or app, usually because it was
+   * created later.
+   */
   apply(entry: JournalEntry): Promise<boolean>
 }

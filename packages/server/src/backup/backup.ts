@@ -20,11 +20,15 @@ export interface BackupDeps {
   secrets: FileSecrets
   /** Decrypts the address pepper, from which the service's id is derived. @throws SealError */
   openPepper(sealed: string): Buffer
-  /** Called repeatedly with the number of rows written so far. */
+  /** Called after every 1000 rows, with the number of rows read so far. */
   progress?: (rows: number) => void
 }
 
-/** Writes a consistent backup while the service runs. @throws OperatorError if the file exists */
+/**
+ * Writes a consistent backup while the service runs.
+ *
+ * @throws OperatorError if the file or its temporary file (`.partial`) exists; SealError if no secret opens the pepper
+ */
 export type Backup = (file: string) => Promise<BackupReport>
 
 export function createBackup({ store, version, secrets, openPepper, progress }: BackupDeps): Backup {

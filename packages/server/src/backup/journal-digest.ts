@@ -7,11 +7,11 @@ import { createCompleteness, dayOf, isAuthenticated, readJournalLines } from './
 
 /**
  * The final state of every subject that may have several entries in a journal; the order of the lines does not matter.
- * Subjects with one entry (sessions, links, charges, credits) are not included: there may be millions, so a restore
- * reads their entries a second time, as a stream.
+ * Subjects with one entry (sessions, links, invitations, ledger entries, trial credits) are not included: there may be
+ * millions, so a restore reads the journal a second time, as a stream.
  */
 export interface JournalDigest {
-  /** Number of entries, without `opened` and `closed`. */
+  /** Number of entries from `DigestOptions.since` on, without `opened` and `closed`. */
   entries: number
   /** By key id. */
   keys: Map<string, KeyDigest>
@@ -23,20 +23,25 @@ export interface JournalDigest {
   authorizations: Map<string, EntryOf<'charge_authorization'>>
   /** Consents by user and app. */
   consents: Map<string, EntryOf<'consent'>>
-  /** The policies of the last entry. */
+  /** The last entry with policies; null if there is none. */
   policies: EntryOf<'policies'> | null
   /** When the journal begins; null if no file records that. */
   beginsAt: Instant | null
-  /** Files without a `closed` entry, whose last entries may be missing. */
+  /**
+   * Authenticated files of the days from `DigestOptions.since` on that do not end with a `closed` entry, with the time
+   * of their last entry: later entries may be missing.
+   */
   openEnds: { file: string; at: Instant }[]
-  /** Names a missing or truncated file, if the operator accepted an incomplete journal. */
+  /**
+   * Names a missing or truncated file of a journal that the operator accepted as incomplete; null if it is complete.
+   */
   missing: string | null
 }
 
 export interface KeyDigest {
-  /** The earliest revocation of all entries: a later entry never undoes it. */
+  /** The earliest revocation of all entries, since a later entry never undoes it; null if no entry has one. */
   revokedAt: Instant | null
-  /** The earliest expiry of all entries: a later entry never postpones it. */
+  /** The earliest expiry of all entries, since a later entry never postpones it; null if no entry has one. */
   expiresAt: Instant | null
   /** The networks in the last entry. */
   allowedNetworks: string[]
@@ -48,22 +53,23 @@ export interface UserDigest {
   status: UserStatus
   /** Time of the entry with this status. */
   at: Instant
-  /** The role in the last entry that has one; older versions wrote entries without a role. */
+  /** The role in the last entry that has one; null if none has, as in journals of older versions. */
   role: { role: UserRole; at: Instant } | null
   /**
-   * When the account's deletion is due, from the last entry that says so. `deletesAt` is null if no deletion was
-   * requested, or it was cancelled.
+   * The time of the account's deletion in the last entry that has this field, which older versions did not write; null
+   * if no entry has the field. `deletesAt` is null if no deletion is due: none was requested, it was cancelled, or it
+   * was carried out.
    */
   deletion: { deletesAt: Instant | null; at: Instant } | null
 }
 
 export interface DigestOptions {
   trust: Trust
-  /** The id of the service; a journal of another service is refused. Null if the id is unknown. */
+  /** The id of the service; a journal of another service is refused. Null if unknown: then this is not checked. */
   instance: string | null
   /** Entries before this instant are verified and skipped. */
   since?: Instant
-  /** Called repeatedly with the number of entries read so far. */
+  /** Called after every 1000 entries that count for `JournalDigest.entries`, with their number so far. */
   progress?: (entries: number) => void
 }
 
@@ -71,7 +77,8 @@ export interface DigestOptions {
  * Reads and verifies the whole journal once, so that an invalid line is found before anything is changed.
  *
  * @param files sorted by name
- * @throws OperatorError if a line is invalid, or the journal is incomplete or of another `instance`
+ * @throws OperatorError if a file cannot be read, a line is invalid, or the journal is of another `instance`; unless
+ * `Trust.unauthenticated` accepts it, also if a file has no MACs or the journal is incomplete
  */
 export async function digestJournal(
   files: readonly string[],
@@ -106,8 +113,8 @@ export function isChange(entry: JournalEntry, since: Instant): boolean {
 }
 
 /**
- * The files that must be read if only entries from `since` on are needed. Unauthenticated files of earlier days are
- * skipped, since their content is neither trusted nor needed.
+ * The files to read if only entries from `since` on are needed. Files of earlier days without MACs are left out, since
+ * their content is neither trusted nor needed, unless the operator accepts unauthenticated files.
  */
 export function filesNeeded(files: readonly string[], since: Instant, { unauthenticated }: Trust): string[] {
   return files.filter(file => unauthenticated || isAuthenticated(file) || dayOf(file) >= dayAt(since))

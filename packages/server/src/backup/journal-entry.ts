@@ -6,9 +6,9 @@ import type { SessionEndCause } from '../sessions/session.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
 
 /**
- * Facts that must survive the restore of a backup and the loss of the database's last transactions: endings, grants
- * and charges. Contains only ids, hashes and amounts; no address, name or secret, so that it may be stored with the
- * backups.
+ * Facts that must survive the restore of a backup and the loss of the database's last transactions: endings, grants and
+ * charges. Contains ids, hashes, amounts, policies, the networks of keys, the scopes of consents, and the descriptions
+ * of ledger entries, but no mail address, name or secret, so that it may be stored with the backups.
  */
 export type JournalEntry =
   /** The first line of a file. The earliest of these entries marks the beginning of the journal. */
@@ -17,17 +17,17 @@ export type JournalEntry =
       at: Instant
       /** The id of the service; absent in files of older versions. */
       instance?: string
-      /** The name of this file, so that it cannot replace another. */
+      /** The name of this file, so that it cannot replace another; absent in files of older versions. */
       file?: string
       /**
        * The newest other files when this file was created, each with the total length of its complete lines in bytes,
-       * so that missing and truncated files are noticed.
+       * so that missing and truncated files are noticed; absent in files of older versions.
        */
       beside?: { file: string; bytes: number }[]
     }
   /** The last line of a file, written at a regular shutdown or before the next day's file. */
   | { type: 'closed'; at: Instant }
-  /** The state of a key after a change that restricted it. */
+  /** The state of a key after it was revoked or replaced, or its expiry or allowed networks changed. */
   | {
       type: 'api_key'
       at: Instant
@@ -37,7 +37,7 @@ export type JournalEntry =
       allowed_networks: string[]
     }
   /**
-   * The state of an account after its status, its role or the time of its deletion changed. Older versions wrote
+   * The state of an account after its status, role, mail address or time of deletion changed. Older versions wrote
    * neither `role` nor `deletes_at`.
    */
   | {
@@ -57,9 +57,12 @@ export type JournalEntry =
       removed_at?: Instant
     }
   | { type: 'session'; at: Instant; id: string; ended_by: SessionEndCause }
-  /** A sign-in link was used, or ended because another link to the same address was used. */
+  /**
+   * A sign-in link was used, or ended without use: another link to its address was used, an account with this address
+   * was deleted, or an account's address was changed from or to it.
+   */
   | { type: 'magic_link'; at: Instant; id: string }
-  /** An invitation was accepted or revoked. */
+  /** An invitation was accepted, revoked, or replaced by a newer one. */
   | { type: 'invitation'; at: Instant; id: string }
   | { type: 'ledger'; at: Instant; entry: JournaledLedgerEntry }
   | { type: 'trial_credit'; at: Instant; address_hash: string; user_id: string }
@@ -127,7 +130,7 @@ type Shape = Record<string, Check>
 
 const nonEmptyString: Check = value => typeof value === 'string' && value !== ''
 const integer: Check = value => Number.isSafeInteger(value)
-/** An integer in the range of Date. */
+/** An integer in the range of Date, from 1970 on. */
 const instant: Check = value => integer(value) && (value as number) >= 0 && (value as number) <= 8.64e15
 const nullable =
   (check: Check): Check =>

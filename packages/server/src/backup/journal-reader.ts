@@ -36,7 +36,7 @@ export function textForMac(previousMac: string, text: string): string {
  * yielding it. A last line without a line feed, as after a crash, is skipped: no request was answered before its line
  * was complete.
  *
- * @throws OperatorError
+ * @throws OperatorError if a file cannot be read or is not accepted, or a line is invalid
  */
 export async function* readJournalLines(files: readonly string[], trust: Trust): AsyncGenerator<JournalLine> {
   for (const file of files) {
@@ -93,7 +93,7 @@ function plainReader(file: string, { unauthenticated }: Trust): LineReader {
   return parseEntry
 }
 
-/** Lists the journal's files, sorted by name. @throws OperatorError if there is none */
+/** Lists the journal's files, sorted by name. @throws OperatorError if there is none, or the folder cannot be read */
 export async function journalFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch(error => {
     throw toReadError(error, folder)
@@ -142,16 +142,18 @@ export interface Completeness {
   add(line: JournalLine): void
   /**
    * @param neededSince the day from which on no file may be missing
-   * @returns a sentence that names a missing or truncated file, or null
+   * @returns a sentence that names a missing file of these days, or a truncated file of any day; null if there is none
    */
   findMissing(neededSince: string): string | null
-  /** Files without a `closed` entry, with the time of their last entry. */
+  /** Authenticated files that do not end with a `closed` entry, with the time of their last entry. */
   openEnds(): { file: string; at: number }[]
 }
 
 /** Later files list the lengths of earlier ones; the end of the newest file is only confirmed by its `closed` entry. */
 export function createCompleteness(): Completeness {
-  /** The files whose lines were added, by name, with the length and the time of their entries so far. */
+  /**
+   * The authenticated files whose lines were added, by name, with their length so far and the time of the last line.
+   */
   const verifiedFiles = new Map<string, { bytes: number; at: number; closed: boolean }>()
   /** The files that other files list, by name, with their largest listed length. */
   const listedFiles = new Map<string, { bytes: number; listedBy: string }>()

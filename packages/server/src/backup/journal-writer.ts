@@ -53,7 +53,10 @@ function withoutRepeats(facts: readonly Fact[]): Fact[] {
   })
 }
 
-/** Reads the state of each kind of subject for its journal entry. A missing kind does not compile. */
+/**
+ * For each kind of subject, a function that reads its state as journal entries: one, or none if the subject does not
+ * exist or is a session that has not ended. A missing kind does not compile.
+ */
 export type SubjectStates = { [Kind in Ending['kind']]: (id: string) => Promise<EntryOf<Kind>[]> }
 
 /** Returns a function that makes the journal entries of a fact, reading the state of its subject. */

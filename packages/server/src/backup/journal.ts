@@ -8,7 +8,7 @@ import type { JournalEntry } from './journal-entry.ts'
 import { AUTHENTICATED_SUFFIX, MAX_LINE_LENGTH, textForMac } from './journal-reader.ts'
 
 export interface Journal {
-  /** Resolves once the entries are on disk. Concurrent calls share one write. */
+  /** Resolves once the entries are on disk; rejects if they cannot be written. Concurrent calls share one write. */
   append(entries: readonly JournalEntry[]): Promise<void>
   close(): Promise<void>
 }
@@ -27,9 +27,10 @@ export interface JournalDeps {
 const MAX_LISTED_FILES = 64
 
 /**
- * Appends to a file that only this process writes, a new one each day. The folder is created with mode 0700. Each line
- * has a MAC over itself and the previous MAC, and the first line names the file, the service, and the lengths of other
- * files: without the secret nothing can be added, changed, moved or removed unnoticed.
+ * Appends to a file that only this process writes, a new one each day and after a failed write. A missing folder is
+ * created with mode 0700. Each line has a MAC over itself and the previous MAC, and the first line names the file, the
+ * service, and the lengths of other files: without the secret nothing can be added, changed or moved unnoticed, nor can
+ * anything be removed that a later file lists.
  */
 export async function openJournal(
   folder: string,

@@ -13,9 +13,11 @@ export interface ReplayStore {
   postedCauses(causes: readonly string[]): Promise<Set<string>>
   /** Those of the address hashes that received their trial credit. */
   claimedCredits(addressHashes: readonly string[]): Promise<Set<string>>
-  /** When an operator last activated the account; null if never, or if that security event was pruned. */
+  /** When the account was last activated after a suspension; null if never, or if that security event was pruned. */
   lastActivation(userId: string): Promise<Instant | null>
-  /** When the person last requested or cancelled the account's deletion; null if never, or if that event was pruned. */
+  /**
+   * When the account's deletion was last requested or cancelled; null if never, or if that security event was pruned.
+   */
   lastDeletionChange(userId: string): Promise<Instant | null>
   /** Whether an ending of the key, or a new restriction, was recorded after `since`. Endings are kept for an hour. */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
@@ -25,17 +27,23 @@ export interface ReplayStore {
 
 type KeyRef = Pick<ApiKey, 'id' | 'userId'>
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/**
+ * The updates of a replay. Their transaction also records what other nodes, people, webhooks and the journal learn of
+ * them (endings/facts.ts).
+ */
 export interface ReplayChanges {
-  /** Moves a key's expiry to `expiresAt`. Returns false and writes nothing if the key expires earlier or is revoked. */
+  /**
+   * Moves a key's expiry forward to `expiresAt`. Returns false and writes nothing if the key expires by then already,
+   * is revoked, or does not exist.
+   */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>
-  /** Returns false and writes nothing if the key's networks are no longer `from`. */
+  /** Returns false and writes nothing if the key's networks are no longer `from`, or the key does not exist. */
   replaceNetworks(key: KeyRef, from: readonly string[], to: readonly string[], now: Instant): Promise<boolean>
   /** Removes the app's secrets that were added before `before` and are not among `hashes`. Returns their number. */
   removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
   /**
-   * Withdraws a charge authorization as of `at`. Returns null and writes nothing if it is withdrawn already or was
-   * granted again after `at`.
+   * Withdraws a charge authorization as of `at`. Returns null and writes nothing if it does not exist, is withdrawn
+   * already, or was granted after `at`.
    */
   withdrawAsOf(userId: string, appId: string, at: Instant): Promise<AuthorizationState | null>
   /** Like `withdrawAsOf`, for a consent. */

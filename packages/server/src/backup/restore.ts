@@ -28,11 +28,16 @@ export interface RestoreReport {
 export interface JournalReport {
   /** Number of entries that were applied. */
   applied: number
-  /** Number of entries whose subject was created after the backup. */
+  /**
+   * Number of entries that were not applied, since the backup lacks their key, account or app: usually because it was
+   * created after the backup.
+   */
   unknown: number
-  /** Files without a `closed` entry, whose last entries may be missing; see `JournalDigest`. */
+  /** Files whose last entries may be missing; see `JournalDigest`. */
   openEnds: JournalDigest['openEnds']
-  /** Names a missing or truncated file, if the operator accepted an incomplete journal. */
+  /**
+   * Names a missing or truncated file of a journal that the operator accepted as incomplete; null if it is complete.
+   */
   missing: string | null
 }
 
@@ -56,16 +61,16 @@ export interface RestoreDeps {
   store: BackupStore
   clock: Clock
   secrets: FileSecrets
-  /** Called at intervals with the number of rows written so far. */
+  /** Called after every 1000 rows of the backup, with the number of rows read so far. */
   progress?: (rows: number) => void
 }
 
 /**
- * Restores a backup into an empty database, ends sessions and links, and re-applies later entries of the journal.
- * Backup and journal are verified completely before the database is changed, and again as they are read into its
- * transaction.
+ * Restores a backup into an empty database, and ends all sessions, links and invitations. With a journal it re-applies
+ * the later entries; without one it postpones the deletion of accounts and, unless `keepKeys`, revokes all keys. Backup
+ * and journal are verified completely before the database is changed, and again as they are read into its transaction.
  *
- * @throws OperatorError
+ * @throws OperatorError if the backup or the journal is refused, or the database is not empty or is in use
  */
 export type Restore = (file: string, options: RestoreOptions) => Promise<RestoreReport>
 
@@ -141,7 +146,7 @@ interface VerifiedJournal {
   digest: JournalDigest
 }
 
-/** @throws OperatorError if the journal does not cover the whole time since the backup */
+/** @throws OperatorError if `digestJournal` refuses the journal, or the journal begins after the backup */
 async function verifyJournal(folder: string, header: BackupHeader, trust: Trust): Promise<VerifiedJournal> {
   const since = header.created_at - MAX_COMMIT_DELAY
   const files = filesNeeded(await journalFiles(folder), since, trust)

@@ -15,7 +15,7 @@ export const MIN_PART_LENGTH = 3
  * before it returns any.
  */
 const SCANNED_PEOPLE = 10_000
-/** Maximum number of matches from the index. If a part has more, the list leaves out some of the older ones. */
+/** Maximum number of matches from the index. If a part has more, arbitrary ones are left out. */
 const MAX_MATCHES = 20_000
 
 /** People whose address contains `part`, newest first. */

@@ -20,7 +20,7 @@ import type { Db } from './engine.ts'
 import type { AuditChainRow, AuditEventRow } from './schema.ts'
 import { inChunks, type Statements } from './statements.ts'
 
-/** The id of the table's only row. */
+/** The id of the only row of `audit_chain`. */
 const CHAIN_ID = 'chain'
 
 export function createAuditStore({ db, atomically }: Statements): AuditStore & AuditChanges {

@@ -131,7 +131,7 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
   }
 }
 
-/** Inserts or renews the authorization, unless the app is removed. */
+/** Inserts the authorization, or renews a withdrawn one. Does nothing if the app is removed or does not exist. */
 async function grant(tx: Db, userId: string, appId: string, at: number): Promise<void> {
   await tx
     .insertInto('charge_authorizations')

@@ -9,8 +9,8 @@ export function rowsToRead(limit: number, isFiltered: boolean): number {
 }
 
 /**
- * A page of the rows that match the filter. The next page continues after the last row shown, or, if no more rows
- * matched, after the last one read.
+ * A page of the rows that match the filter. The next page continues after the last row shown, or, if all matches are
+ * shown but more rows may be unread, after the last row read. `next` is null if no rows are left.
  */
 export function filteredSlice<Row>(
   rowsRead: readonly Row[],

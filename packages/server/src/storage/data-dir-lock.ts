@@ -10,7 +10,8 @@ const LOCK_TIMEOUT_MS = 100
 /**
  * Locks the data directory for the one process that serves it, until the lock is disposed of or the process ends.
  *
- * @throws CannotStart if another process serves the directory, or the directory is not writable
+ * @throws CannotStart if another process serves the directory, or the directory is not writable; KeywayError
+ * `unavailable` if the disk is full
  */
 export function holdDataDir(dataDir: string): Disposable {
   const release = lockDataDir(dataDir)
@@ -25,7 +26,7 @@ export function holdDataDir(dataDir: string): Disposable {
 /**
  * Locks the data directory until the returned function is called. Returns null if another process has the lock.
  *
- * @throws CannotStart if the directory is not writable
+ * @throws CannotStart if the directory is not writable; KeywayError `unavailable` if the disk is full
  */
 export function lockDataDir(dataDir: string): (() => void) | null {
   const file = lockFileOf(dataDir)
@@ -43,7 +44,7 @@ export function lockDataDir(dataDir: string): (() => void) | null {
   return () => lock.close()
 }
 
-/** Whether a process serves this data directory. Creates no file, and keeps no lock. */
+/** Whether a process holds this data directory's lock. Creates no file, and keeps no lock. */
 export function isDataDirHeld(dataDir: string): boolean {
   let probe: DatabaseSync | undefined
   try {

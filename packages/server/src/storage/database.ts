@@ -47,7 +47,7 @@ import { createWebhookStore } from './webhooks.ts'
 import { createWrongCodeStore } from './wrong-codes.ts'
 
 export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'secrets' | 'autoMigrate'> & {
-  /** Maximum number of connections to PostgreSQL; tests use few. */
+  /** Maximum number of connections in PostgreSQL's pool, without the one that receives events; tests use few. */
   poolSize?: number
   /** See `Config.lowBalance`. */
   lowBalance?: MicroDollars
@@ -61,16 +61,17 @@ type RowStores = Omit<RowTransaction, 'publish'>
 export interface DatabaseStorage extends Storage {
   /** Also has the operations that the service may only call within a transaction. */
   readonly store: RowStores
-  /** Whether events of other nodes arrive, and how quickly. */
+  /** What is known about the delivery of events to this process: whether they arrive, and how quickly. */
   eventsHealth(): EventsHealth
-  /** The engine behind the ports, for backups and tests. */
+  /** The engine on which the stores execute their statements, for backups and tests. */
   readonly engine: Engine
 }
 
 /**
  * Opens the database and brings its schema up to date.
  *
- * @throws CannotStart, KeywayError `unavailable`
+ * @throws CannotStart for a fault that the operator can fix, KeywayError `unavailable` if the database cannot serve
+ * now, or any other error of the database unchanged
  */
 export async function createStorage(config: StorageConfig, log: Log): Promise<DatabaseStorage> {
   const engine = await openEngine(config, log)

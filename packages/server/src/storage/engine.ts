@@ -14,7 +14,7 @@ export type Db = Kysely<Schema>
 
 export interface Result {
   rows: unknown[]
-  /** Number of rows written. */
+  /** Number of rows written; has no meaning for a statement that only reads. */
   changes: number
 }
 
@@ -39,11 +39,17 @@ export interface EngineTransaction extends Connection {
 }
 
 export interface EventsHealth {
-  /** False while events may be lost. */
+  /** Whether events reach this process, as far as its connection and its last test event show. */
   listening: boolean
-  /** Milliseconds from sending the last test event to receiving it; absent where events do not leave the process. */
+  /**
+   * Milliseconds from sending to receiving the last test event that arrived. Absent while `listening` is false, before
+   * the first one has arrived, and where events do not leave the process.
+   */
   lagMs?: number
-  /** Number of notifications received since the start; absent where events do not leave the process. */
+  /**
+   * Number of sealed parts of events received since the start, whether or not they are accepted; absent where events do
+   * not leave the process.
+   */
   received?: number
   /** Number of rejected events since the start, by reason; absent where events do not leave the process. */
   rejected?: ReadonlyMap<string, number>
@@ -53,7 +59,10 @@ export interface EventsHealth {
 export interface EngineLoad {
   connections: number
   idle: number
-  /** Calls that wait for a connection, or for SQLite's single writer. */
+  /**
+   * Calls that wait for a connection of PostgreSQL's pool (without the writers that `WriteSemaphore` holds back), or
+   * for SQLite's single writer.
+   */
   waiting: number
 }
 
@@ -98,7 +107,7 @@ export interface Engine {
   refuseTruncate(table: string): string[]
   /**
    * Statements that create a trigram index, for `like '%part%'`. The list is empty if the engine has no trigrams. The
-   * statements have no effect if the database's user may not add the extension.
+   * statements have no effect if the extension is missing, or the database's user may not add it.
    */
   trigramIndex(name: string, table: string, column: string): string[]
   /** Whether a trigram index of this name exists; absent if the engine has no trigrams. */
@@ -106,7 +115,10 @@ export interface Engine {
   /** The clock that `readClock` reads. */
   readonly clockReference: ClockReference
   readClock(): Promise<Instant>
-  /** At startup: turns errors that the operator can fix into CannotStart; returns others unchanged. */
+  /**
+   * At startup: turns errors that the operator can fix into CannotStart. Returns others unchanged, including those
+   * that were converted already.
+   */
   toStartError(error: unknown): unknown
   load?(): EngineLoad
   /** Resolves with the reason when this engine can never write again; absent if the engine always recovers. */

@@ -16,7 +16,7 @@ export function channelOf(nodeId: string): string {
   return `keyway_node_${nodeId.replaceAll('-', '')}`
 }
 
-/** How nodes on one database exchange events. */
+/** The transport by which the nodes on one database exchange events: PostgreSQL's NOTIFY, or Redis. */
 export interface EventCarrier extends Events {
   /**
    * A statement that publishes these events when its transaction commits. Absent if the carrier is outside the

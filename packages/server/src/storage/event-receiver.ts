@@ -12,7 +12,7 @@ export interface TestEvent {
 }
 
 export interface EventReceiver {
-  /** Handles a payload of the sealed channel. Never throws. */
+  /** Handles a payload of a channel of sealed events. Never throws. */
   receive(sealed: Buffer): void
   /** Handles a payload of the previous minor version's channel. Never throws. */
   receiveUnsealed(text: string): void
@@ -24,8 +24,8 @@ export interface EventReceiver {
 }
 
 /**
- * Receives the events of all nodes for this process. An event that was not sealed under a configured secret, or that is
- * replayed, is counted, logged at most once a minute, and ignored.
+ * Receives the events of all nodes for this process. An event that is rejected, for any reason of `Rejection`, is
+ * counted and ignored; at most once a minute a line is logged.
  */
 export function createEventReceiver(deps: {
   seal: Pick<EventSeal, 'open'>

@@ -25,9 +25,12 @@ const OVERHEAD_BYTES = HEADER_BYTES + PART_HEADER_BYTES + TAG_BYTES
  * ids of its receiving nodes.
  */
 const MAX_EVENT_BYTES = 1024 * 1024
-/** The largest sealed event that is sent in one part. */
+/** The size of the largest event once sealed, for a transport that needs no parts. */
 export const MAX_SEALED_BYTES = MAX_EVENT_BYTES + OVERHEAD_BYTES
-/** Maximum age of an accepted event. Allows for late delivery, and for differences between the nodes' clocks. */
+/**
+ * Maximum difference between the time at which an accepted event was sealed and the receiver's time. Allows for late
+ * delivery, and for differences between the nodes' clocks.
+ */
 const MAX_AGE_MS = 60_000
 /**
  * How long a sender's counters are kept after its last event: for as long as one of its events could be accepted, since
@@ -39,7 +42,7 @@ const MAX_SENDERS = 1000
 
 /** Why an event was not accepted; a label of `keyway_events_rejected_total`. */
 export type Rejection =
-  /** The event does not have this format. */
+  /** Not in the format of a sealed part, or too long. */
   | 'malformed'
   /** Sealed under a secret that this node's KEYWAY_SECRET does not list. */
   | 'unknown_secret'
@@ -52,6 +55,7 @@ export type Rejection =
   | 'incomplete'
   /** Authentic, but not an event known to this version. */
   | 'invalid'
+  /** From a sender beyond MAX_SENDERS, or an unsealed hint beyond the maximum of unsealed-hints.ts. */
   | 'too_many'
   /** Received without a seal, and not a hint. */
   | 'unsealed'
@@ -153,8 +157,8 @@ export function createEventSeal(deps: {
   }
 
   /**
-   * Derives the key of an unknown sender. It is cached only once an event of the sender was authenticated, so that
-   * forged events use no memory.
+   * Derives the key of an unknown sender; null if its secret is not listed. The key is cached only once an event of the
+   * sender was authenticated, so that forged events use no memory.
    */
   function deriveSenderKey(sealed: Buffer): Buffer | null {
     return secrets.deriveKey(

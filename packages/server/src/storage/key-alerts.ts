@@ -71,7 +71,7 @@ export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertSto
 
 /**
  * Stores the networks of these uses. Returns the uses from a network that is new for their key, except from its first
- * network.
+ * network. For a key that has MAX_KNOWN_NETWORKS already, no new network is stored or returned.
  */
 async function storeUses<Use extends NetworkUse>(tx: Db, uses: readonly Use[]): Promise<Use[]> {
   const networksByLineage = await readNetworks(tx, uses)

@@ -73,10 +73,11 @@ const hasExpiry = (userId: string) =>
   sql`user_id = ${userId} and revoked_at is null and expires_at is not null`
 
 /**
- * One page of an owner's keys, newest first. Each condition matches a partial index with this order, so a page reads
- * only the rows that it returns, however many keys there are. Active keys come from two queries: those without an
- * expiry are read in order; those with one are read by expiry, since the index by creation may contain any number of
- * expired keys. `+ 0` keeps the planner from reading in the order of an index that would scan expired keys.
+ * One page of an owner's keys, newest first. A page of all keys, of revoked keys or of keys that never expire is read
+ * from an index in this order, so it reads only the rows that it returns. For a page of expired keys, all keys with an
+ * expiry are read in this order, and those that have not expired are skipped. Active keys with an expiry are read by
+ * expiry and then sorted, since the index by creation may contain any number of expired keys. In both cases `+ 0` keeps
+ * the planner from using the other index.
  */
 function selectPage(
   userId: string,

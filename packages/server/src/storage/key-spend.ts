@@ -25,9 +25,9 @@ interface Addition {
 }
 
 /**
- * Adds to the sums by one conditional statement, which locks the row until the commit. If a limit would be exceeded,
- * changes nothing and returns the limit's period. An entry of an earlier day or month than the row's (only a replay of
- * the journal adds such entries) does not count in that period.
+ * Adds to the sums by one conditional statement, which locks the row until the commit, and returns the new sums. If a
+ * limit would be exceeded, changes nothing and returns the limit's period. An entry of an earlier day or month than the
+ * row's (only entries re-applied from the journal are so old) does not count in that period.
  */
 export async function addSpend(
   tx: Db,
@@ -66,7 +66,10 @@ export async function spentOf(db: Db, lineageIds: readonly string[]): Promise<Ma
   return new Map(rows.map(row => [row.lineage_id, toSpent(row)]))
 }
 
-/** The sum of a period after the addition; in a newer period it starts again from the amount. */
+/**
+ * The sum of a period after the addition: in a newer period it starts again from the amount, and an amount of an
+ * earlier period does not change it.
+ */
 function sumOf(period: 'day' | 'month', number: number, amount: MicroDollars) {
   const [name, spent] = [sql.ref(`key_spend.${period}`), sql.ref(`key_spend.${period}_spent`)]
   const amountValue = sql`cast(${amount} as bigint)`

@@ -12,9 +12,8 @@ export type KeyedMutex = <Outcome>(keys: readonly string[], work: () => Promise<
  * Creates a mutex for each key, within this process; callers are served in the order of their arrival. Callers that
  * need the lock of a hot row wait here in memory, instead of in the database with a connection each.
  *
- * A caller joins the queues of all its keys at once, so no caller waits for a later one and there is no deadlock.
- *
- * @throws KeywayError `rate_limited`, at once, if too many callers wait for one of the keys
+ * A caller joins the queues of all its keys at once, so no caller waits for a later one and there is no deadlock. If
+ * too many callers wait for one of the keys, a call rejects at once with KeywayError `rate_limited`.
  */
 export function createKeyedMutex(maxWaiting = MAX_WAITING_PER_KEY): KeyedMutex {
   const queues = new Map<string, { last: Promise<void>; length: number }>()

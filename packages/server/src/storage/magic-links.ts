@@ -97,7 +97,7 @@ export function createMagicLinkStore({
     },
   }
 
-  /** The update that consumes the unused links to an address. */
+  /** The update that consumes the links to an address that are neither used nor expired. */
   function consumeLiveLinks(email: EmailAddress, at: number) {
     return db
       .updateTable('magic_links')

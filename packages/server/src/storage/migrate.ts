@@ -14,7 +14,7 @@ const RETRY_MS = 200
  * Applies missing migrations; of nodes that start together, one applies them.
  *
  * @throws CannotStart if the database belongs to a newer version, or if migrations are missing and `autoMigrate` is
- * false
+ * false; KeywayError `unavailable` if the database cannot serve, or stays locked for a minute
  */
 export async function migrate(
   engine: Engine,
@@ -149,7 +149,7 @@ async function executeAll(connection: Connection, statements: readonly string[])
 /** unique_violation, duplicate_table and duplicate_object occur if another node creates the same table concurrently. */
 const CONCURRENT_CREATION_CODES = new Set(['23505', '42P07', '42710'])
 
-/** Retries while another node holds the lock or the database is starting. */
+/** Retries for about a minute while another node holds the lock or the database is starting. */
 async function withRetries(step: () => Promise<void>): Promise<void> {
   for (let waited = 0; ; waited += RETRY_MS) {
     try {

@@ -47,8 +47,8 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
         state,
         settled_at: at,
         last_error: error,
-        // The content of a failed mail is kept, so that the mail can be queued again; not that of a sign-in mail, which
-        // has secrets.
+        // The content of a failed or expired mail is kept, so that the mail can be queued again; not that of a sign-in
+        // mail, which has secrets.
         sealed_content:
           state === 'sent'
             ? null
@@ -208,7 +208,7 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
     return rows.map(toMessage)
   }
 
-  /** Updates a message and releases its lease; false if the lease was lost. */
+  /** Updates a queued message and releases its lease; false if the lease was lost or the message is not queued. */
   async function updateLeased(
     id: string,
     leasedUntil: Instant,

@@ -2,7 +2,7 @@ import type { AdministrativePolicyChanges, PolicyStore } from '../policies/polic
 import type { PolicyRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 
-/** The id of the table's only row. */
+/** The id of the only row of `policies`. */
 const ROW_ID = 'policies'
 
 export function createPolicyStore({ db }: Pick<Statements, 'db'>): PolicyStore & AdministrativePolicyChanges {

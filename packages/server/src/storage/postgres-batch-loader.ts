@@ -13,16 +13,21 @@ interface PendingLookUp {
 }
 
 /**
- * Whether named prepared statements work. They do not work behind a pooler in transaction mode that does not track
- * them (PgBouncer before 1.21): on the next connection a statement may be missing, or exist already.
+ * Shared by the loaders of one pool, so that the first to get an error of prepared statements stops all from using
+ * them.
  */
 export interface StatementNames {
+  /**
+   * Whether named prepared statements work. They do not work behind a pooler in transaction mode that does not track
+   * them (PgBouncer before 1.21): on the next connection a statement may be missing, or exist already.
+   */
   areUsable: boolean
 }
 
 /**
- * Batches the look-ups of one turn of the event loop in one prepared query. Nothing is cached: each key is read after
- * its look-up was called, so earlier revocations are always seen.
+ * Returns a function that looks up a row by its key, and resolves with undefined if there is none. The look-ups of one
+ * turn of the event loop are batched in prepared queries of at most MAX_KEYS keys. Nothing is cached: each key is read
+ * after its look-up was called, so earlier revocations are always seen.
  */
 export function createBatchLoader(
   select: string,

@@ -20,7 +20,10 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 /** The OID of the type `bigint`. */
 const INT8_OID = 20
 
-/** Lends connections of the pool; writers get at most WRITERS_SHARE of them. `release(true)` discards a connection. */
+/**
+ * Lends connections of the pool; writers get at most WRITERS_SHARE of them. `acquire` rejects with KeywayError
+ * `unavailable` if it gets none. `release(true)` discards a connection.
+ */
 export interface Connections {
   acquire(purpose: 'read' | 'write'): Promise<{ client: pg.PoolClient; release(broken?: boolean): void }>
 }
@@ -90,7 +93,10 @@ export function createConnections(pool: pg.Pool, poolSize: number): Connections 
   }
 }
 
-/** Lends a connection to `work`, and discards the connection if it broke. */
+/**
+ * Lends a connection to `work`. Discards it after an error, unless the database reported the error and left the
+ * connection open.
+ */
 export async function withConnection<Outcome>(
   connections: Connections,
   purpose: 'read' | 'write',

@@ -24,8 +24,8 @@ export function isAbortedTransaction(error: unknown): boolean {
 }
 
 /**
- * Whether a concurrent transaction gave another account the address that this transaction wrote. A second run finds
- * that account.
+ * Whether a row of `users` violates a unique index, usually because a concurrent transaction gave another account the
+ * address that this transaction wrote. A second run finds that account.
  */
 function isAddressConflict({ code, table }: pg.DatabaseError): boolean {
   return code === UNIQUE_VIOLATION && table === 'users'
@@ -33,8 +33,8 @@ function isAddressConflict({ code, table }: pg.DatabaseError): boolean {
 
 /**
  * SQLSTATE classes and codes for the state of the database, not an error of the statement: connection failures (08),
- * too many connections or a full disk (53), shutdown or cancellation (57), I/O errors (58), lock and statement
- * timeouts, a read-only standby, and repeated serialization failures.
+ * too many connections or a full disk (53), shutdown, cancellation or statement timeout (57), I/O errors (58), timeouts
+ * of locks and idle transactions, a read-only standby, and repeated serialization failures or deadlocks.
  */
 const UNAVAILABLE_STATES = /^(08|53|57|58|25006|25P03|55P03|40001|40P01)/
 
@@ -72,7 +72,8 @@ export function isStatementNameConflict(error: unknown): boolean {
 }
 
 /**
- * At startup: converts errors in the connection URL or its user's privileges to CannotStart; returns others unchanged.
+ * At startup: converts errors in the connection URL, its user's privileges or the pooler's settings to CannotStart;
+ * returns others unchanged.
  */
 export function toStartError(error: unknown): unknown {
   // A failed connection of the pool is `unavailable`, with the database's own error as its cause.

@@ -34,10 +34,10 @@ const UNSEALED_HEADER_LENGTH = 41
 
 /**
  * Exchanges events by LISTEN and NOTIFY, and receives them over a dedicated connection. Test events check that events
- * arrive, since a pooler may accept LISTEN and deliver nothing; if a test event does not arrive, the carrier
- * reconnects. Afterwards listeners get `events.gap`, and read the store again.
+ * arrive, since a pooler may accept LISTEN and deliver nothing. If a test event does not arrive or the connection
+ * breaks, a new connection is opened. After that, listeners get `events.gap`, and read the store again.
  *
- * @param deps.url null if the carrier only publishes; then no connection is opened
+ * @param deps.url null in a process that only publishes events; then no connection for receiving is opened
  */
 export function createPostgresEvents(
   deps: CarrierDeps & {
@@ -156,7 +156,7 @@ export function createPostgresEvents(
     return { parameters: [channels, to.flatMap(() => parts)] }
   }
 
-  /** Sends a test event; reconnects if the previous one did not arrive. */
+  /** Sends a test event, or reconnects if the previous one did not arrive. */
   async function sendTestEvent(): Promise<void> {
     const testedClient = client
     if (!testedClient) return

@@ -133,6 +133,7 @@ async function rollBack(client: pg.PoolClient, cause: unknown): Promise<boolean>
 
 /**
  * Finds out on new connections whether the transaction was committed. Never runs it again: it could be applied twice.
+ * Throws KeywayError `unavailable` unless `readBack` finds the outcome.
  */
 async function resolveUnknownCommit<Outcome>(
   readBack: (() => Promise<Outcome | undefined>) | undefined,

@@ -19,7 +19,11 @@ import { createTransactions } from './postgres-transactions.ts'
 
 const POOL_SIZE = 20
 
-/** PostgreSQL or a compatible database, shared by several nodes. */
+/**
+ * Opens PostgreSQL or a compatible database, which several nodes may share.
+ *
+ * @throws CannotStart, KeywayError `unavailable`, or another error of the database unchanged
+ */
 export async function openPostgres(
   {
     url,
@@ -145,8 +149,9 @@ export async function openPostgres(
 }
 
 /**
- * A single statement is its own transaction, so it is retried after serialization failures and deadlocks. A read is
- * also retried if the connection was closed already, as all are after a restart of the server.
+ * A single statement is its own transaction, so it is retried, up to three times, after the errors of `isRetryable`. A
+ * read is also retried after a connection error other than a timeout, since a restart of the server closes all
+ * connections of the pool. Rejects with the last error, converted by `toStorageError`.
  */
 export async function withRetries<Outcome>(isRead: boolean, work: () => Promise<Outcome>): Promise<Outcome> {
   for (let attempt = 1; ; attempt++) {

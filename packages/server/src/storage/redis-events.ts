@@ -73,7 +73,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     const publisher = makeClient(url)
     const subscriber = makeClient(url)
     const newConnections = { publisher, subscriber, isSubscribed: false }
-    publisher.on('error', () => {}) // the next test event detects it
+    publisher.on('error', () => {}) // the client reconnects by itself; without a listener the process would end
     publisher.on('ready', () => void sendTestEvent())
     subscriber.on('error', error => recordOutage(error))
     // The first `ready` is emitted before SUBSCRIBE is sent; each later one, after a reconnection, once the client has
@@ -102,7 +102,9 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     await subscriber.subscribe(ownChannel, receiver.receive, true).catch(recordOutage)
   }
 
-  /** Subscribes to the channel of the previous minor version while a node of that version exists. */
+  /**
+   * Subscribes to the channel of the previous minor version if a node of that version exists; otherwise unsubscribes.
+   */
   function updateUnsealedSubscription({ subscriber, isSubscribed }: Connections): void {
     if (!isSubscribed) return
     const change = receivesUnsealed
@@ -127,7 +129,10 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     await transaction.exec()
   }
 
-  /** Sends a test event; if the previous one did not arrive, the connection delivers nothing. */
+  /**
+   * Sends a test event if both connections are ready. If the previous one did not arrive, it opens new connections
+   * instead, since the present ones deliver nothing.
+   */
   async function sendTestEvent(): Promise<void> {
     if (expectedTestId !== null && performance.now() - testSentAt >= TEST_INTERVAL_MS) {
       recordOutage(new Error('a test event did not arrive'))
@@ -167,7 +172,8 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
 function makeClient(url: string) {
   return createClient({
     url,
-    // A test event or hint that is sent late would be useless.
+    // While disconnected, events are refused instead of queued: after a long outage they would be too old to be
+    // accepted.
     disableOfflineQueue: true,
     socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: backoffDelay },
   })

@@ -124,7 +124,7 @@ export interface UserRow {
   status: UserStatus
   created_at: Instant
   deleted_at: Instant | null
-  /** When the deletion that the owner requested is due. */
+  /** When the deletion that the owner requested is due; null if none is. */
   deletes_at: Instant | null
   /** The operator's own id for the person, if the account was imported. */
   external_id: string | null
@@ -355,9 +355,9 @@ export interface QuotaRow {
   remaining: number
   refill_amount: number | null
   refill_every: RefillPeriod | null
-  /** When the next refill is due; null if the quota has no refill. */
+  /** When the next refill is due; null if the quota has no refill or is closed. */
   refills_at: Instant | null
-  /** The number of calls that the last lease took. */
+  /** The number of calls that the last lease took, or that remained when the quota was closed. */
   leased: number
   retired_at: Instant | null
 }
@@ -388,10 +388,10 @@ export interface SessionRow {
   ended_by: SessionEndCause | null
   network: string
   client: string | null
-  /** The scopes of a session that was opened for an app. */
+  /** The scopes of a session that was opened for an app; null for others. */
   scopes: ListText | null
   audience: string | null
-  /** Null if it equals `created_at`. */
+  /** Null only in rows of older versions, where it equals `created_at`. */
   auth_time: Instant | null
   sign_in_id: string | null
 }

@@ -1,6 +1,6 @@
 /**
- * Maximum distance of a counter from the highest received one. Events arrive out of order, since transactions seal
- * events before they commit.
+ * How many counters, from the highest received one downwards, may still be accepted. Events arrive out of order, since
+ * transactions seal events before they commit.
  */
 const WINDOW_SIZE = 16_384
 

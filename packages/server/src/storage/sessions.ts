@@ -17,7 +17,7 @@ type SessionWithUserRow = SessionRow & {
   user_locale: string | null
 }
 
-/** A session with its user, which every authenticated call reads. */
+/** A session with its user, which is read by every call that a session authenticates. */
 const WITH_USER: LookUp = {
   select:
     () => `select s.id, s.user_id, s.app_id, s.kind, s.created_at, s.last_used_at, s.expires_at, s.counter, s.sealed_secret,

@@ -6,8 +6,8 @@ import type { SigningKeyRow } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
 
 /**
- * Ed25519 keys and those of other algorithms are in two tables: the previous version reads the first, and expects only
- * Ed25519 keys there.
+ * Ed25519 keys are in `signing_keys`, those of other algorithms in `algorithm_keys`: the previous version reads
+ * `signing_keys`, and expects only Ed25519 keys there.
  */
 export function createSigningKeyStore({ db, atomically }: Statements): SigningKeyStore {
   return {

@@ -5,7 +5,9 @@ import { toSqliteValues } from './sqlite-values.ts'
 import { BatchAborted, type Writer } from './sqlite-writer-client.ts'
 
 const MAX_BATCH_TRANSACTIONS = 256
-/** Maximum age of a batch when it is committed, so that new transactions cannot delay its commit indefinitely. */
+/**
+ * Age from which a batch is committed although transactions wait, so that these cannot delay its commit indefinitely.
+ */
 const MAX_BATCH_MS = 20
 
 export interface GroupCommit {
@@ -27,7 +29,8 @@ interface FinishedTransaction {
 /**
  * Group commit: transactions run sequentially, each as a savepoint of an outer transaction. They share the outer
  * COMMIT, the only step that waits for the disk. Results and events are delivered after it. A transaction that throws
- * rolls back its own savepoint only.
+ * rolls back its own savepoint only. After an error such as a full disk the whole batch is rolled back, and each of its
+ * transactions rejects with KeywayError `unavailable`.
  */
 export function createGroupCommit(writer: Writer, emit: (event: Event) => void): GroupCommit {
   const queue: (() => Promise<void>)[] = []

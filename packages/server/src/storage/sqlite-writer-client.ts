@@ -39,7 +39,7 @@ interface PendingRequest {
   reject(error: unknown): void
 }
 
-/** Starts the writer thread and waits until it has opened the file. */
+/** Starts the writer thread and waits until it has opened the file. Rejects with the thread's error if it cannot. */
 export async function startWriter(file: string): Promise<Writer> {
   const worker = new Worker(new URL('./sqlite-writer.ts', import.meta.url), { workerData: { file } })
   await once(worker, 'message')

@@ -28,7 +28,7 @@ export interface SqliteEngine extends Engine {
 
 /**
  * SQLite in WAL mode: every commit is on disk before it is acknowledged. One thread writes, and the main thread only
- * reads. A second process (a command while the service runs) may write too, and waits for the lock.
+ * reads. A second process (a command while the service runs) may write too, and waits up to two seconds for the lock.
  */
 export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> {
   const writer = await startWriterOn(file).catch(error => {
@@ -129,8 +129,9 @@ interface Reader extends Connection {
 /** Maximum number of cached prepared statements. */
 const MAX_STATEMENTS = 500
 /**
- * Maximum page cache. SQLite's default of 2 MiB holds the pages of some hundred keys: with it a look-up of one of a
- * thousand keys among ten million took 12 µs instead of 7, before the index of decision 11 (see bench/growth.ts).
+ * Maximum size of the page cache. SQLite's default of 2 MiB holds the pages of some hundred keys: with that default a
+ * look-up of one of a thousand keys among ten million took 12 µs instead of 7, before the index of decision 11 (see
+ * bench/growth.ts).
  */
 const READ_CACHE_KIB = 32 * 1024
 

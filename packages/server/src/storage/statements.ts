@@ -34,12 +34,13 @@ export function* inChunks<Item>(items: readonly Item[], size = CHUNK_SIZE): Gene
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
 
-/** Rows per statement with `jsonRows`, for the same reason. */
+/** Rows per statement with `jsonRows`: more than CHUNK_SIZE, since a statement with one parameter is built faster. */
 export const JSON_CHUNK_SIZE = 1000
 
 /**
  * Rows of values for a statement that writes many, as one parameter: a parameter for each value costs more than the
- * write itself, on the way to SQLite's thread or to PostgreSQL. Column n is `value->>n`: text, or null.
+ * write itself, on the way to SQLite's thread or to PostgreSQL. Column n is `value->>n`: null or text. Numbers
+ * must be cast, since PostgreSQL returns them as text and SQLite as numbers.
  */
 export function jsonRows(
   { jsonElements }: Pick<Statements, 'jsonElements'>,

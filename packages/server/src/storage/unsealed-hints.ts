@@ -14,7 +14,7 @@ const MAX_HINTS = 500
 export const UNSEALED_CHANNEL = 'keyway'
 
 export interface UnsealedHints {
-  /** Returns null if the text is no hint, and false if there are too many hints. */
+  /** Returns true if the hint will be delivered, false if too many others wait, and null if the text is no hint. */
   receive(text: string): boolean | null
   stop(): void
 }

@@ -51,8 +51,8 @@ export async function searchUsers(
 }
 
 /**
- * Whether the text may occur in the middle of an address. If it contains an `@`, it begins with a complete local part,
- * so a search by prefix finds it.
+ * Whether to search for the text anywhere in an address, for which it needs the length of a trigram. Text with an `@`
+ * is taken for the beginning of a whole address, which the search by prefix finds.
  */
 function mayBeInnerPart(text: string): boolean {
   return text.length >= MIN_PART_LENGTH && !text.includes('@')
@@ -128,7 +128,7 @@ async function findOwnersOfKeys(
   }
 }
 
-/** The first text that sorts after all texts with this prefix, which must be ASCII. */
+/** The first text that sorts after all texts with this prefix, which must be ASCII and not empty. */
 export function prefixEnd(beginning: string): string {
   const lastCode = beginning.charCodeAt(beginning.length - 1)
   return beginning.slice(0, -1) + String.fromCharCode(lastCode + 1)

@@ -106,7 +106,7 @@ function dueQueues(db: Db, webhookId: string, now: Instant, limit: number) {
     .limit(limit)
 }
 
-/** When the first queue of an endpoint that has no lease is due; null if there is none. */
+/** When the first of an endpoint's queues that are not leased is due; null if no such queue has an event. */
 async function firstUnleasedDue(db: Db, webhookId: string): Promise<Instant | null> {
   const row = await db
     .selectFrom('webhook_queues')

@@ -6,7 +6,7 @@ import type { Schema } from './schema.ts'
 import { countOf, inChunks } from './statements.ts'
 
 /**
- * This long after its agent has disconnected a connection can no longer be resumed, so its subject has no further
+ * How long after its agent disconnected a connection may be resumed at most; after that its subject has no further
  * events.
  */
 const AGENT_ENDED_AFTER = 5 * MINUTE
@@ -16,7 +16,9 @@ const AGENT_ENDED_AFTER = 5 * MINUTE
  */
 const SURPLUS_BATCH = 5000
 
-/** Prunes at most `batch` rows of each kind. Returns how many were removed. */
+/**
+ * Prunes at most `batch` events and queues, and as many of each removed endpoint. Returns how many rows were removed.
+ */
 export async function pruneWebhooks(
   tx: Db,
   settledBefore: Instant,
@@ -32,7 +34,7 @@ export async function pruneWebhooks(
   return countOf(result) + (await pruneQueues(tx, now, batch)) + (await pruneRemovedEndpoints(tx, batch))
 }
 
-/** Removes queues of subjects without further events, unless one of their events may be sent again. */
+/** Removes queues of subjects without further events, unless the log still has one of their events. */
 async function pruneQueues(tx: Db, now: Instant, batch: number): Promise<number> {
   const prunableIds = tx
     .selectFrom('webhook_queues')
@@ -41,8 +43,8 @@ async function pruneQueues(tx: Db, now: Instant, batch: number): Promise<number>
     .where('next_attempt_at', 'is', null)
     .where(hasNoEvents)
     .limit(batch)
-  // The conditions are repeated: if this statement waited for a transaction that added an event, they must be evaluated
-  // again.
+  // The conditions that a new event changes are repeated: if this statement waited for a transaction that added one,
+  // they must be evaluated again.
   const result = await tx
     .deleteFrom('webhook_queues')
     .where('id', 'in', prunableIds)
@@ -132,7 +134,7 @@ async function pruneEndedQueues(tx: Db, queueIds: readonly string[], now: Instan
     .execute()
 }
 
-/** Whether the log has no event of the queue. */
+/** The condition that the log has no event of the queue. */
 function hasNoEvents({ not, exists, selectFrom }: ExpressionBuilder<Schema, 'webhook_queues'>) {
   const events = selectFrom('webhook_deliveries')
     .select('webhook_deliveries.id')

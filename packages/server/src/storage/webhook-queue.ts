@@ -18,7 +18,7 @@ import { inChunks, toList } from './statements.ts'
  */
 export const SUBSCRIPTIONS_CACHED_FOR_MS = 2000
 
-/** An enabled endpoint. An empty list of types means all. */
+/** An enabled endpoint, with the types of events that it subscribes to; an empty list means all types. */
 interface Subscriber {
   id: string
   events: readonly string[]
@@ -26,9 +26,10 @@ interface Subscriber {
 
 export interface WebhookQueue {
   /**
-   * Writes the events for every enabled endpoint that subscribes to them, in the same transaction. Executes no
-   * statement while the cache says that there is no such endpoint. Locks the queues of the subjects, so it must be the
-   * last statement of the transaction. Returns whether it wrote anything.
+   * Writes the events for every enabled endpoint that subscribes to them, in the transaction of `db`, but leaves out
+   * events of agents beyond the limits of agent-event-limits.ts. Executes no statement while the cache says that there
+   * is no such endpoint. Locks the queues of the subjects, so it must be the last step of the work in the transaction.
+   * Returns whether it wrote anything.
    */
   add(db: Db, events: readonly WebhookEvent[]): Promise<boolean>
   /** Invalidates the cache of endpoints: this process changed one, and may not have received its own event yet. */
