@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import type { Accent } from './colors.ts'
 import type { BrandImage } from './image.ts'
 
-/** The operator's branding, the same in pages, mails and documents. */
+/** The operator's branding of pages and mails. */
 export interface Brand {
   accent: Accent
-  /** If null, the default logo is shown: the drawing of a key in the accent colour. */
+  /** If null, pages show the default logo, a key on a square in the accent colour, and mails the product's initial. */
   logo: BrandImage | null
-  /** Shown on dark backgrounds instead of `logo`. If null, `logo` is shown there too. */
+  /** Shown on pages in the dark theme instead of `logo`. If null, `logo` is shown there too. Mails never show it. */
   logoDark: BrandImage | null
-  /** If null, the favicon is `logo` if that is about as wide as high, otherwise the default logo. */
+  /** If null, the favicon is `logo` if that is a mark (see `isMark`), otherwise the default logo. */
   favicon: BrandImage | null
   /** If null, the touch icon is the default logo. */
   touchIcon: BrandImage | null

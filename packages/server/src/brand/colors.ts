@@ -25,7 +25,7 @@ const MAX_DERIVED_CHROMA = 0.11
 interface ThemeColors {
   /** The background of cards and mails. */
   card: Hex
-  /** All backgrounds of pages and mails on which text has the accent colour. */
+  /** The backgrounds of pages and mails on which text has the accent colour, besides `AccentColors.soft`. */
   backgrounds: readonly Hex[]
   /** The colour of text on the accent colour. */
   ink: Hex
@@ -85,7 +85,10 @@ export function isLegible(accent: Hex, theme: Theme, minContrast = MIN_CONTRAST)
 /** Number of steps in lightness between a colour and black or white. */
 const LIGHTNESS_STEPS = 256
 
-/** The colour of the same hue, as near as possible in lightness (OKLCH), that is legible in this theme. */
+/**
+ * The colour of the same hue that is legible in this theme, as near as possible in lightness (OKLCH): darker for the
+ * light theme, brighter for the dark one. Black or white if none is legible.
+ */
 export function nearestLegible(color: Hex, theme: Theme, minContrast = MIN_CONTRAST): Hex {
   const { l, c, h } = toOklch(color)
   const endLightness = theme === 'light' ? 0 : 1

@@ -1,14 +1,14 @@
-/** An image that the operator configured. Its type was recognised by its bytes, and it is safe to serve. */
+/** An image that the operator configured, with its file's content. */
 export interface BrandImage {
   type: 'image/png' | 'image/svg+xml' | 'image/x-icon'
   bytes: Buffer<ArrayBuffer>
-  /** In pixels, or in the units of an SVG. Width and height of an icon file are those of its first image. */
+  /** `width` and `height` are in pixels, or in the units of an SVG. Those of an icon file are of its first image. */
   width: number
   height: number
 }
 
 const MAX_IMAGE_BYTES = 256 * 1024
-/** Maximum width and height, in pixels. */
+/** Maximum width and height, in pixels or in the units of an SVG. */
 const MAX_SIDE = 4096
 
 /** Thrown for an image that cannot be used. The message continues a sentence that begins with the name of the file. */
@@ -16,14 +16,18 @@ export class UnusableImage extends Error {
   override readonly name = 'UnusableImage'
 }
 
-/** Checks the size of a file. Call it before reading the file. @throws UnusableImage */
+/** Checks the size of a file. Call it before reading the file, so that a huge one is not read. @throws UnusableImage */
 export function assertImageSize(bytes: number): void {
   if (bytes <= MAX_IMAGE_BYTES) return
   const kib = Math.ceil(bytes / 1024)
   throw new UnusableImage(`has ${kib} KiB, and at most ${MAX_IMAGE_BYTES / 1024} are allowed`)
 }
 
-/** Recognises an image by its bytes. @throws UnusableImage */
+/**
+ * Recognises an image by its bytes.
+ *
+ * @throws UnusableImage for another kind of file, an incomplete PNG, an unsafe SVG, or sides not from 1 to MAX_SIDE
+ */
 export function readImage(bytes: Buffer<ArrayBuffer>): BrandImage {
   const image = readPng(bytes) ?? readIcon(bytes) ?? readSvg(bytes)
   if (!image) throw new UnusableImage('is neither a PNG nor an SVG (nor an ICO) by its content')
@@ -37,7 +41,12 @@ const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex')
 /** The last chunk of every PNG, with its checksum. */
 const PNG_END = Buffer.from('0000000049454e44ae426082', 'hex')
 
-/** Reads a PNG file, whose first chunk has its size (https://www.w3.org/TR/png-3/#5PNG-file-signature). */
+/**
+ * Reads a PNG file, whose first chunk has its size (https://www.w3.org/TR/png-3/#5PNG-file-signature); null for another
+ * kind of file.
+ *
+ * @throws UnusableImage if the file is incomplete
+ */
 function readPng(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   if (!bytes.subarray(0, 8).equals(PNG_SIGNATURE)) return null
   if (bytes.length < 45 || bytes.toString('latin1', 12, 16) !== 'IHDR' || !bytes.includes(PNG_END))
@@ -45,15 +54,16 @@ function readPng(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   return { type: 'image/png', bytes, width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
 }
 
-/** Reads an ICO file, in which a width or height of 0 means 256. */
+/** Reads an ICO file, in which a width or height of 0 means 256; null for another kind of file. */
 function readIcon(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   const isIcon = bytes.length > 22 && bytes.readUInt32BE(0) === 0x00000100 && bytes.readUInt16LE(4) > 0
   return isIcon ? { type: 'image/x-icon', bytes, width: bytes[6] || 256, height: bytes[7] || 256 } : null
 }
 
 /**
- * Patterns of SVG content that runs scripts or refers to other files, each with the end of the error message "is an
- * SVG that …". Pages and headers keep such content from having an effect, but a file with it is hardly meant as a logo.
+ * Patterns of SVG content that runs scripts, refers to other files or declares entities, each with its part of the
+ * error message, after "is an SVG that". Pages and headers keep such content from having an effect, but a file with it
+ * is hardly meant as a logo.
  */
 const UNSAFE_CONTENT: readonly [RegExp, string][] = [
   [/<!ENTITY/i, 'declares entities'],
@@ -101,7 +111,7 @@ function decodeUtf8(bytes: Buffer): string | null {
   }
 }
 
-/** The size from the attribute `viewBox`, else from `width` and `height`; 1 by 1 if all of them are missing. */
+/** The size from the attribute `viewBox`, else from `width` and `height`, of which a missing one counts as 1. */
 function sizeOf(root: string): { width: number; height: number } {
   const [, box = ''] = /\sviewBox\s?=\s?["']([^"']{1,100})["']/.exec(root) ?? []
   const [, , width, height] = box

@@ -15,7 +15,10 @@ const SYSTEMS: [RegExp, string][] = [
   [/Linux/, 'Linux'],
 ]
 
-/** The name of the browser with this User-Agent, such as `Firefox on Linux`; null for any other program. */
+/**
+ * The browser and the system that a User-Agent names, such as `Firefox on Linux`, or only the browser if the system is
+ * unknown; null for any other program.
+ */
 export function browserOf(userAgent: string, units: Pick<Texts['units'], 'browserOn'>): string | null {
   const browser = BROWSERS.find(([pattern]) => pattern.test(userAgent))?.[1]
   const system = SYSTEMS.find(([pattern]) => pattern.test(userAgent))?.[1]

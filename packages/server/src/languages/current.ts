@@ -8,14 +8,17 @@ export function inLanguage<Result>(language: Localization, work: () => Result): 
   return storage.run(language, work)
 }
 
-/** The localization of the current request. */
+/** The localization of the current request. @throws Error outside of `inLanguage` */
 export function localization(): Localization {
   const requestLocalization = storage.getStore()
   if (!requestLocalization) throw new Error('texts are read outside of a request')
   return requestLocalization
 }
 
-/** All texts for people, in the language of the current request. Must not be read while a module is loaded. */
+/**
+ * All texts for people, in the language of the current request. Reading them outside of `inLanguage` throws, for
+ * example while a module is loaded.
+ */
 export const texts: Texts = new Proxy({} as Texts, {
   get: (_, section) => localization().texts[section as keyof Texts],
 })

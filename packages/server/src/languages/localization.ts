@@ -14,15 +14,15 @@ export interface Localization {
   readonly direction: 'ltr' | 'rtl'
   readonly texts: Texts
   number(count: number): string
-  /** A decimal string as `$2.00`, or with the kind `change` as `+$2.00`. */
+  /** A decimal string as `$2.00`. With the kind `change` it has a sign, as `+$2.00`, unless it is zero. */
   dollars(amount: string, kind?: 'change'): string
   /** The date in UTC. */
   date(instant: Instant): string
   /** The date and time in UTC, followed by `UTC`. */
   dateAndTime(instant: Instant): string
-  /** A number of seconds as `3 minutes ago`. */
+  /** A number of seconds as `3 minutes ago`, or as `just now` if it is less than a minute. */
   ago(seconds: number): string
-  /** A number of seconds to wait as `5 minutes`, rounded up. */
+  /** A number of seconds to wait: as `90 seconds`, or from 120 on as minutes or hours, rounded up. */
   duration(seconds: number): string
 }
 

@@ -10,8 +10,8 @@ const MAX_TAG_LENGTH = 35
 const RANGE = /^(\*|[a-z]{1,8}(?:-[a-z0-9]{1,8})*)(?:\s*;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/i
 
 /**
- * The supported language that a browser prefers (RFC 9110 section 12.5.4); null if it accepts none of them. Malformed
- * ranges are skipped.
+ * The supported language that a browser prefers (RFC 9110 section 12.5.4); null if the header is absent or names none.
+ * The range `*` and malformed ranges are skipped.
  */
 export function negotiate(acceptLanguage: string | undefined): Language | null {
   const ranges = (acceptLanguage ?? '')
@@ -36,7 +36,7 @@ export function lookUp(tag: string): Language | null {
   return isLanguage(language) ? language : null
 }
 
-/** A tag in its canonical form (RFC 5646 section 4.5), for example `de-AT`; null if it is malformed. */
+/** A tag in its canonical form (RFC 5646 section 4.5), for example `de-AT`; null if it is malformed or too long. */
 export function parseLocale(text: string): string | null {
   if (text.length > MAX_TAG_LENGTH) return null
   try {

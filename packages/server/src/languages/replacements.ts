@@ -17,9 +17,11 @@ const REQUIRED_CONTENT: [key: RegExp, content: string][] = [
 ]
 
 /**
- * The mistakes in the texts that an operator wrote for a language, as sentences that begin with the key. An operator
- * may replace any part of the texts; each must have the key and the placeholders of an English text, and only plural
- * forms of the language.
+ * The mistakes in the texts that an operator wrote for a language, as sentences that begin with the key; beyond
+ * MAX_MISTAKES, a last entry only counts the others. An operator may replace any part of the texts; each must have the
+ * key and the placeholders of an English text, and only plural forms of the language.
+ *
+ * @param forms the plural forms of the language
  */
 export function mistakesIn(replacements: unknown, english: unknown, forms: readonly string[]): string[] {
   const mistakes: string[] = []
@@ -71,7 +73,7 @@ export function mistakesIn(replacements: unknown, english: unknown, forms: reado
   }
 }
 
-/** The mistake in the replacement of one text; null if there is none. */
+/** The first mistake in the replacement of one text; null if there is none. */
 function mistakeIn(builtIn: string, replacement: string, form: string | undefined): string | null {
   if (replacement.length > MAX_TEXT_LENGTH) return `has more than ${MAX_TEXT_LENGTH} characters`
   if (!replacement.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(replacement))

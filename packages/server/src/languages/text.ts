@@ -105,8 +105,8 @@ const [ISOLATE, END_OF_ISOLATE] = ['\u2068', '\u2069']
 
 /**
  * Turns texts with placeholders into functions of their values. `rules` chooses plural forms, `numbers` formats
- * numbers. In right-to-left texts each value is isolated: otherwise an address or a key’s prefix would exchange places
- * with the punctuation around it.
+ * numbers. In right-to-left texts each value that is a string is isolated: otherwise an address or a key’s prefix would
+ * exchange places with the punctuation around it.
  */
 export function prepare<Texts>(
   texts: Texts,

@@ -60,7 +60,11 @@ export function accountChangePages(
   })
 }
 
-/** The session, if its sign-in is recent. @throws Redirect to a new sign-in, which returns to `path` */
+/**
+ * The signed-in user and session, if the sign-in is recent.
+ *
+ * @throws Redirect to a sign-in, which returns to `path` if the previous sign-in was too old
+ */
 function requireRecentSignIn(kit: PageKit, c: PageContext, path: string): SignedIn {
   const signedIn = kit.requireSession(c)
   if (isFresh(signedIn.session, kit.clock.now())) return signedIn
@@ -111,7 +115,10 @@ function pendingChange(change: EmailChange, token: string): Html {
 <form method="post" action="/account/email/cancel">${formToken(token)}<button class="second small">${cancel}</button></form></section>`
 }
 
-/** The page of a mailed link. A GET confirms nothing: mail scanners open links, and must not confirm a change. */
+/**
+ * The page that the mailed link of an address change opens. A GET confirms nothing: mail scanners open links, and must
+ * not confirm a change.
+ */
 async function renderConfirmation(kit: PageKit, c: PageContext, token: string): Promise<Response> {
   const { user } = kit.requireSession(c)
   // script.js removes the token from the address bar, so a reload of the page has none.

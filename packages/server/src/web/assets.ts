@@ -79,7 +79,7 @@ function styleOf(brand: Brand, files: readonly string[]): string {
   return [accentStyle(brand), ...files.map(readStyle)].join('\n')
 }
 
-/** The accent colours as custom properties; base.css defines all other properties. */
+/** The accent colours as custom properties; the style sheets define all other ones. */
 function accentStyle({ accent: { light, dark } }: Brand): string {
   const names = { accent: 'accent', hover: 'accent-hover', ink: 'accent-ink', soft: 'accent-soft' } as const
   const rules = Object.entries(names).map(

@@ -127,7 +127,10 @@ function forgetRequest(kit: PageKit, c: PageContext, { id }: PendingRequest): vo
   if (kit.cookies.destination(c) === pathOfRequest(id)) kit.cookies.takeDestination(c)
 }
 
-/** Redirects to the app with the error, or shows it if there is no valid redirect URI or redirects are not allowed. */
+/**
+ * Redirects to the app with the error. Shows the error instead if there is no valid redirect URI, or if the operator
+ * did not register the app and the person has not consented to it (`mayRedirectTo`).
+ */
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<CheckedRequest, ValidRequest>) {
   if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
   const { refuse, mayRedirectTo } = await kit.authorizations()

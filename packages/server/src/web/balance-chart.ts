@@ -9,7 +9,7 @@ import { axis } from './usage-chart.ts'
 const DAY_WIDTH = 10
 const HEIGHT = 60
 
-/** A chart of the balance at the end of each day, and a table with the same numbers for screen readers. */
+/** A chart of the balance of each day, and a table of the days on which it changed, which screen readers need. */
 export function balanceChart(days: readonly DayBalance[]): Html {
   const { columns } = texts.balanceHistory
   const balances = days.map(({ balance }) => balance)

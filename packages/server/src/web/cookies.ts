@@ -35,7 +35,7 @@ export interface Cookies {
   /** Links that this browser requested in the last hour, newest first. Forged entries are ignored. */
   requestedLinks(c: Context): RequestedLink[]
   rememberRequested(c: Context, link: RequestedLink): void
-  /** Whether someone signed in to this address in this browser before. Authenticated by a MAC. */
+  /** Whether this address is among the last few that signed in from this browser, as a MAC in a cookie proves. */
   isReturning(c: Context, email: EmailAddress): boolean
   rememberSignIn(c: Context, email: EmailAddress): void
   /** The path that the browser is redirected to after a sign-in, or null; also deletes the cookie with it. */
@@ -43,10 +43,10 @@ export interface Cookies {
   /** Like `takeDestination`, without deleting the cookie. */
   destination(c: Context): string | null
   rememberDestination(c: Context, path: string): void
-  /** The theme that was chosen in this browser. */
+  /** The theme that was chosen in this browser; `system` if none was. */
   theme(c: Context): ThemeChoice
   setTheme(c: Context, choice: ThemeChoice): void
-  /** The language that was chosen in this browser. */
+  /** The language that was chosen in this browser, or that `rememberLanguage` stored; null if there is none. */
   language(c: Context): Language | null
   setLanguage(c: Context, choice: Language): void
   /** Remembers the language that an app asked for, for as long as a sign-in to it may take. */

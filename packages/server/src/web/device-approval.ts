@@ -15,7 +15,7 @@ export interface FoundRequest {
   id: string
   by: 'typed' | 'link'
   code: string
-  /** A MAC that the form returns; see `withProof`. */
+  /** `id`, `by` and `code` with a MAC over them and the session. The form returns it; see `withProof` in device.ts. */
   proof: string
 }
 

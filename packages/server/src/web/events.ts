@@ -41,6 +41,7 @@ interface EventView {
   keyId: string | null
 }
 
+/** Reads the filters from the query of a request; unknown values are ignored. */
 function viewOf(c: PageContext): EventView {
   const group = EVENT_GROUPS.find(each => each === c.req.query('group')) ?? null
   return { group, keyId: parseId(c.req.query('key') ?? '') }
@@ -97,7 +98,7 @@ async function keyNote(kit: PageKit, userId: string, { group, keyId }: EventView
 }
 
 /**
- * Security events as rows of a list, each with the key and the session that it is about.
+ * Security events as rows of a list, each with the key, or else the client of the session, that it is about.
  *
  * @param place where the rows are shown: on the page of a `key` its name is left out, on a page of an `admin` links
  *   lead to other such pages
@@ -141,7 +142,7 @@ const TYPES_WITHOUT_ACTOR: readonly SecurityEventType[] = [
   'account_activated',
 ]
 
-/** The origin of an event: its client and network, or the operator. */
+/** The origin of an event: its client and network as far as they are known, or the operator. */
 export function originOf({ type, client, network }: SecurityEvent): Html {
   if (!client && !network && TYPES_WITHOUT_ACTOR.includes(type)) return html`${texts.eventList.byOperator}`
   return html`${client ? html`<bdi>${describeClient(client)}</bdi>` : ''} ${network ? html`<code>${network}</code>` : ''}`

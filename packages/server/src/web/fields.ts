@@ -19,7 +19,7 @@ export function fieldState(name: string, problem: FieldProblem | null | undefine
   return raw(`${description}${isRefused ? ' aria-invalid="true" autofocus' : ''}`) as unknown as Html
 }
 
-/** The message at a field, if the problem is that field's. */
+/** The message at a field, if the problem is that field's; otherwise empty. */
 export function fieldProblem(name: string, problem: FieldProblem | null | undefined): Html | '' {
   if (problem?.field !== name) return ''
   return html`<p class="wrong" id="${problemId(name)}" role="alert">${problem.message}</p>`

@@ -6,8 +6,8 @@ import type { Cookies } from './cookies.ts'
 export const FORM_TOKEN_FIELD = 'form_token'
 
 /**
- * Returns the body of a form. The HTTP layer has read it before the request counts towards the limit of concurrent
- * work.
+ * Returns the body of a form, empty if the request has none. The HTTP layer has read it before the request counts
+ * towards the limit of concurrent work.
  *
  * @throws KeywayError `payload_too_large`, `unsupported_media_type`
  */

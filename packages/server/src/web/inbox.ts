@@ -23,7 +23,7 @@ function mailPolicy({ publicUrl, brand }: PageKit): string {
   return `default-src 'none'; style-src 'unsafe-inline';${image} sandbox allow-popups allow-popups-to-escape-sandbox; frame-ancestors 'self'`
 }
 
-/** /inbox: locally stored mail. Clients on other machines get a 404. */
+/** /inbox: locally stored mail. Requests that are not local (`isLocal`), such as those of other machines, get a 404. */
 export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox): void {
   app.use('/inbox/*', async (c, next) => {
     if (!kit.isLocal(c.req.raw, c.env)) return c.notFound()
@@ -92,7 +92,7 @@ async function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxIt
   return kit.render(c, { title: inbox.title, current: '/inbox' }, body)
 }
 
-/** The ids of the mails whose links no longer sign anybody in, since they were used or have expired. */
+/** The ids of the shown mails whose sign-in links no longer sign anybody in: used, expired or unknown ones. */
 async function spentIdsOf(kit: PageKit, mails: readonly InboxItem[]): Promise<Set<string>> {
   const ids = mails.slice(0, SHOWN_MAILS).map(async mail => ((await isSpent(kit, mail)) ? mail.id : null))
   return new Set((await Promise.all(ids)).filter(id => id !== null))
@@ -109,7 +109,7 @@ async function isSpent(kit: PageKit, { link, code, createdAt }: InboxItem): Prom
 interface MailList {
   mails: readonly InboxItem[]
   query: string
-  /** Ids of the mails whose links were used or have expired. */
+  /** Ids of the mails whose sign-in links no longer sign anybody in. */
   spentIds: ReadonlySet<string>
 }
 
@@ -126,7 +126,7 @@ function mailRow(mail: InboxItem, now: Instant, spentIds: ReadonlySet<string>): 
   return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail, spentIds.has(mail.id))}</li>`
 }
 
-/** The link and the code of a sign-in mail, while they are valid; the link opens in the same tab. */
+/** The link and the code of a mail, if it has them, or a tag if they are spent. The link opens in the same tab. */
 function signInParts({ id, subject, link, code }: InboxItem, isSpent: boolean): Html {
   const { inbox, keys } = texts
   if (isSpent) return html`<div class="buttons end"><span class="tag">${inbox.spent}</span></div>`
@@ -143,7 +143,10 @@ function previewOf(text: string): string {
   return line.length > PREVIEW_LENGTH ? `${line.slice(0, PREVIEW_LENGTH - 1)}…` : line
 }
 
-/** Sends the list of mails whenever it has changed. Needs no session: access is limited to this machine. */
+/**
+ * Sends the list of mails whenever a mail has arrived or a sign-in link was spent. Needs no session: access is limited
+ * to this machine.
+ */
 function streamInbox(kit: PageKit, c: PageContext, inbox: Inbox): Response {
   let lastNewestId: string | null = null
   let lastState: string | null = null

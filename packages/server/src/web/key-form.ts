@@ -34,11 +34,11 @@ export interface KeyFormFields {
   signedKeyId: string
   /** Whether administrative scopes are offered. */
   isAdministrator: boolean
-  /** The policies; what they forbid is not offered. */
+  /** The policies. Scopes and lifetimes that they forbid are not offered; if they are typed, the form is refused. */
   policies: Policies
 }
 
-/** The form with all properties of a key; rare ones are collapsed. After a refusal it has the typed values. */
+/** The form that creates a key; rarely used fields are collapsed. After a refusal it has the typed values. */
 export function newKeyForm(
   { token, signedKeyId, isAdministrator, policies }: KeyFormFields,
   typed = new URLSearchParams(),
@@ -161,8 +161,8 @@ export function readNetworks(form: URLSearchParams): string[] | FieldProblem {
 }
 
 /**
- * The chosen scopes. With a preset or "everything", ticked scopes are ignored; typed scopes are added to those of a
- * preset.
+ * The chosen scopes. For "everything" the list is empty, whatever was ticked or typed. For a preset, ticked scopes are
+ * ignored, and typed ones are added to those of the preset.
  */
 function readScopes(form: URLSearchParams): string[] {
   const access = form.get('access')
@@ -186,7 +186,10 @@ function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undef
   return endOfDay !== null && endOfDay > now ? endOfDay : undefined
 }
 
-/** The typed name; null if it is empty. Control characters, which may be pasted, are replaced by spaces. */
+/**
+ * The typed name, cut to MAX_KEY_NAME_LENGTH characters; null if it is empty. Control characters, which may be pasted,
+ * are replaced by spaces.
+ */
 export function nameOf(form: URLSearchParams): string | null {
   const name = (form.get('name') ?? '').replace(/\p{Cc}/gu, ' ').trim()
   return name ? [...name].slice(0, MAX_KEY_NAME_LENGTH).join('') : null

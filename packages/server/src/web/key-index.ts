@@ -83,7 +83,7 @@ function sumOf({ active, expired, revoked }: Counts): number {
   return active + expired + revoked
 }
 
-/** Formats a count; `COUNT_LIMIT` means that there may be more. */
+/** Formats a count. From `COUNT_LIMIT` on it is shown as `1,000+`, since rows are only counted up to that number. */
 export function formatBoundedCount(count: number): string {
   return `${localization().number(Math.min(count, COUNT_LIMIT))}${count >= COUNT_LIMIT ? '+' : ''}`
 }
@@ -112,7 +112,10 @@ function searchForm({ status, query, sort }: KeyView): Html {
   return html`<form method="get" action="/keys" class="inline spaced" role="search">${status ? html`<input type="hidden" name="status" value="${status}">` : ''}<div class="field"><label class="unseen" for="query">${keyList.search}</label><input id="query" name="query" type="search" value="${query}" maxlength="100" placeholder="${keyList.searchExample}" autocomplete="off" spellcheck="false"></div><div class="field narrow"><label class="unseen" for="sort">${keyList.sort}</label><select id="sort" name="sort">${options}</select></div><button class="second">${keyList.search}</button></form>`
 }
 
-/** A note with the number of matches, and a link to older keys if these were not searched. */
+/**
+ * A note with the number of matches, and a link to older keys if these were not searched. Empty for a list by creation
+ * without a search.
+ */
 function matchNote({ matchCount, older }: FoundKeys): Html | '' {
   const { keyList } = texts
   if (matchCount === null) return ''
@@ -141,7 +144,7 @@ function pageLinks({ status, page, after }: KeyView, shown: FoundKeys, counts: C
   return html`<nav class="spread" aria-label="${keys.pages}">${previous ? html`<a href="${pathOf(previous)}">${previousLabel}</a>` : ''}<span class="quiet">${keyList.range(range)}</span>${next ? html`<a href="${pathOf(next)}">${nextLabel}</a>` : ''}</nav>`
 }
 
-/** The page that lists the selected keys and asks for a confirmation of their revocation. */
+/** The page that asks to confirm the revocation of the selected active keys, or says that there are none. */
 async function renderRevokeSelected(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const { keys, keyList } = texts
@@ -165,7 +168,7 @@ function renderNoneSelected(kit: PageKit, c: PageContext): Response | Promise<Re
   return kit.render(c, { title: keys.title, current: '/keys', problem: keyList.noneSelected }, body, 400)
 }
 
-/** The person's active keys with these ids; other ids are left out. */
+/** The person's active keys with the first MAX_SELECTED of these ids; all other ids are left out. */
 async function activeKeys(kit: PageKit, userId: string, idTexts: readonly string[]): Promise<OwnedApiKey[]> {
   const ids = [...new Set(idTexts.slice(0, MAX_SELECTED).map(parseId))].filter(id => id !== null)
   const keys = await kit.apiKeys.findMany(ids)
@@ -180,7 +183,7 @@ async function connectedKeyIds(kit: PageKit, userId: string): Promise<ReadonlySe
   return new Set((await kit.agents.connections(userId)).map(({ keyId }) => keyId))
 }
 
-/** Sends the ids of all keys with a live connection whenever they have changed. */
+/** Sends the ids of all of the person's keys with a live connection, whenever this set has changed. */
 function streamLiveKeys(kit: PageKit, c: PageContext): Response {
   return streamToSignedIn(kit, c, async (send, shownTag) => {
     const ids = [...(await connectedKeyIds(kit, kit.requireSession(c).user.id))].sort().join(' ')

@@ -16,10 +16,9 @@ const SHOWN_SCOPES = 3
 const MAX_CLIENT_LENGTH = 24
 
 /**
- * A table with one row per key. Narrow screens show each row as a block of labelled values; only the status has no
- * label.
+ * A table with one row per key. Narrow screens show each row as a block of values with labels.
  *
- * @param place for an `admin`, links lead to the pages of administrators
+ * @param place for an `admin`, links lead to the pages of administrators, and rows have neither dot nor revoke link
  * @param connectedIds ids of keys with a live connection
  * @param selectFor the id of the form that the checkboxes of active keys belong to; null for no checkboxes
  * @param refusedStatus the status to show instead of "active" if keys are refused because their owner is suspended
@@ -65,7 +64,10 @@ export function selectBox(key: ApiKey, form: string): Html {
   return html`<input type="checkbox" class="select" name="id" value="${key.id}" form="${form}" aria-label="${texts.keyList.select({ name: labelOf(key) })}">`
 }
 
-/** A dot that shows whether the key has a connection. script.js updates it; the key's link must follow the dot. */
+/**
+ * A dot that shows whether the key has a connection. script.js updates it, and takes the key's id from the link, which
+ * must therefore follow the dot.
+ */
 function connectionDot(isLive: boolean): Html {
   const { connected } = texts.keys
   if (!isLive) return html`<span class="live dot" data-dot></span>`
@@ -81,7 +83,7 @@ export function labelOf(key: Pick<ApiKey, 'name' | 'keyPrefix'>): string {
   return key.name ?? `${key.keyPrefix}…`
 }
 
-/** What a key may do, in the words of the form that creates keys; the attribute `title` has the names of the scopes. */
+/** What a key may do, in the words of the form that creates keys; `title` has the names of the shown scopes. */
 function accessCell({ scopes }: ApiKey, place: 'own' | 'admin'): Html {
   const { everything, everythingOfOwner, moreScopes, columns } = texts.keys
   if (scopes === null)
@@ -108,7 +110,7 @@ export function lastUseText(
   return isUnused ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
 }
 
-/** The network and the client of the last use, shortened; the key's own page shows them in full. */
+/** The network and the client of the last use; empty if unknown. The client's name is cut to fit into the row. */
 function lastUseOrigin({ lastUsedFrom: from }: ApiKey): Html | '' {
   if (!from) return ''
   return html`<span class="from quiet">${from.network}${from.client ? ` · ${describeClient(from.client).slice(0, MAX_CLIENT_LENGTH)}` : ''}</span>`

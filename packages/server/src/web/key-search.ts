@@ -20,7 +20,7 @@ export interface KeyView {
   status: ApiKeyStatus | null
   query: string
   sort: KeySort
-  /** The position after which the view begins. */
+  /** Only keys that were created before this position are listed or searched; null for no such limit. */
   after: Position | null
   /** The number of the page, from 1. */
   page: number
@@ -30,13 +30,14 @@ export interface FoundKeys {
   rows: ApiKey[]
   /** Number of matches among the searched keys; null for a list by creation without a search. */
   matchCount: number | null
-  /** The next and the previous page; null if there is no such page. */
+  /** The next and the previous page; null if there is none. For a list by creation, `previous` is the first page. */
   next: KeyView | null
   previous: KeyView | null
   /** The view of keys older than those that were searched; null if there are none. */
   older: KeyView | null
 }
 
+/** Reads the view from the query of a request; unknown values are ignored. */
 export function readView(c: PageContext): KeyView {
   const status = c.req.query('status')
   const page = Number(c.req.query('page') ?? 1)
@@ -99,7 +100,7 @@ function contains({ id, name, keyPrefix, appId, externalId }: ApiKey, searchText
   )
 }
 
-/** Sorts by the same rules in every language. Keys with equal names stay newest first. */
+/** Sorts by the same rules in every language. Keys that compare as equal stay newest first. */
 function sortKeys(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
   const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
   const noExpiry = Number.POSITIVE_INFINITY

@@ -15,7 +15,7 @@ import {
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
-/** A form that was refused, with the submitted values. */
+/** A form that was refused, with the submitted values. `problem` is null if it does not concern a single field. */
 export interface RefusedForm {
   typed: URLSearchParams
   problem: FieldProblem | null
@@ -83,7 +83,7 @@ function describeQuota({ refill }: NonNullable<Limits['quota']>): string {
     : keyForm.fixedQuotaShort
 }
 
-/** Parses the form of limits. A quota without a refill is left unchanged. */
+/** Parses the form of limits; returns them, or the first problem. A quota without a refill is left unchanged. */
 export function readLimits(
   form: URLSearchParams,
   { limits: { quota } }: ApiKey,

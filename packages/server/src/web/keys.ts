@@ -24,7 +24,7 @@ import { livePages } from './live.ts'
 import { renderCreated } from './new-key.ts'
 import { limitedLead, notFound } from './problem.ts'
 
-/** /keys: create, show, rename, rotate and revoke keys. */
+/** /keys: create, list, show, change, rotate and revoke keys, and watch their connections. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   keyIndexPages(app, kit, c => firstKeyContent(formFieldsOf(kit, c)))
   app.get('/keys/new', c => renderNew(kit, c, {}))
@@ -91,7 +91,7 @@ function problemOf(kit: PageKit, error: unknown): string {
   return message(kit, error as KeywayError)
 }
 
-/** The HTTP status of a refusal that a page shows. Also sets `Retry-After` if a limit was reached. */
+/** The HTTP status of a refusal that a page shows: 429 with `Retry-After` for `rate_limited`, 409 for all others. */
 function httpStatusOf(c: PageContext, error: unknown): number {
   if (!(error instanceof KeywayError) || error.code !== 'rate_limited') return 409
   c.header('Retry-After', String(error.extras.retryAfter))
@@ -109,7 +109,10 @@ function idOf(c: PageContext): string {
   return id
 }
 
-/** Changes the key that the path names, by a form. A refusal is shown on the page of the key. */
+/**
+ * Changes the key that the path names, by a form. Refusals of `FORM_REFUSAL_MESSAGES` are shown on the page of the key;
+ * all other errors are thrown.
+ */
 async function change(
   kit: PageKit,
   c: PageContext,
@@ -139,7 +142,11 @@ async function refuse(
   return renderKey(kit, c, key, { problem: banner, [form]: { typed, problem } }, 400)
 }
 
-/** Requires a recent sign-in if the scopes are administrative. @throws Redirect to a new sign-in */
+/**
+ * Requires a recent sign-in of an administrator if a key with these scopes has administrative rights.
+ *
+ * @throws Redirect to /admin/confirm
+ */
 function requireRecentSignIn(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
   const { user, session } = kit.requireSession(c)
   if (isTooOldForKey(administers(scopes), user, session, kit.clock.now()))
@@ -165,7 +172,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   }
 }
 
-/** The field of the form that violates a policy, with the policy's rule; null if none does. */
+/** The field of the form that violates a policy, with the policy's rule; null if none does or the form hides it. */
 function refusedField(kit: PageKit, error: unknown, form: URLSearchParams): FieldProblem | null {
   const [firstError] = (error instanceof KeywayError && error.extras.errors) || []
   const field = firstError && fieldOfForm(firstError.field, form)

@@ -54,6 +54,8 @@ export interface PageAgents {
   connections(userId: string): Promise<LiveAgent[]>
   /**
    * Sends a request to one connection; null if the user has no such connection. `answer` is null if none came in time.
+   *
+   * @throws KeywayError `rate_limited`
    */
   ask(
     userId: string,
@@ -110,12 +112,14 @@ export interface PageServices {
    * Everything about a person as one JSON document; the reader `operator` also gets what only operators may see.
    *
    * @param reauthenticate rejects once the reader may no longer read
+   * @throws KeywayError `rate_limited` if too many exports of this person are running
    */
   exportOf(user: User, reader: 'person' | 'operator', reauthenticate: () => Promise<unknown>): ReadableStream
   deviceAuthorizations: DeviceAuthorizations
   /**
-   * `refusal` counts a failed sign-in of a network and returns the error: `rate_limited` once there are too many.
-   * `assertMayGuess` throws that before a code is checked.
+   * `refusal` counts the error by the caller's network, if it is a failed guess of a credential. It returns the error,
+   * or `rate_limited` once there are too many. `assertMayGuess`, which is called before a code is checked, throws
+   * `rate_limited` in that case.
    */
   failures: { refusal(caller: Caller, error: KeywayError): KeywayError; assertMayGuess(caller: Caller): void }
   /** Null if mail is sent instead of being stored locally. */

@@ -10,7 +10,8 @@ import { ownPath } from './theme.ts'
 
 /**
  * Sets the language of each response: the one chosen in this browser, otherwise the one that the app or the browser
- * requests. Must run first, so that error pages use it too.
+ * requests, otherwise English. Pages for administrators are always in English. Must run first, so that error pages use
+ * the language too.
  */
 export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use(async (c, next) => {
@@ -20,7 +21,10 @@ export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-/** Sets the language of each response to the one that the signed-in person chose. Must run after authentication. */
+/**
+ * Sets the language of each response to the one in the signed-in person's account, if it has one; pages for
+ * administrators stay in English. Must run after authentication.
+ */
 export function answerInChosenLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use((c, next) => {
     const locale = c.get('signedIn')?.user.locale
@@ -44,7 +48,10 @@ function isForAdministrators({ req: { path } }: PageContext): boolean {
  */
 const UI_LOCALES_PATHS = ['/oauth/authorize', '/oauth/logout']
 
-/** The language that an app requests, remembered for the pages of this sign-in. */
+/**
+ * The first supported language that an app requests, which is also remembered for the pages of this sign-in; null if
+ * the app requests none, and for other paths.
+ */
 async function requestedByApp(kit: PageKit, c: PageContext): Promise<Language | null> {
   if (!UI_LOCALES_PATHS.includes(c.req.path)) return null
   const { localesOf } = await kit.authorizations()
@@ -55,8 +62,8 @@ async function requestedByApp(kit: PageKit, c: PageContext): Promise<Language | 
 }
 
 /**
- * GET /language: the list of languages. POST /language: stores the choice in a cookie and, of a signed-in person, in
- * the account.
+ * GET /language: the list of languages. POST /language: stores the choice in a cookie, and also in the account if
+ * somebody is signed in.
  */
 export function languagePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/language', c => {

@@ -21,7 +21,7 @@ export interface Shell {
 
 export interface PageOptions {
   title: string
-  /** The signed-in person, if there is one. */
+  /** The signed-in person, whose navigation is shown; null if nobody is signed in or the page has no navigation. */
   user: User | null
   formToken: string
   /** Whether the client may open the local inbox. */
@@ -40,7 +40,8 @@ export interface PageOptions {
   /** The path to return to after changing the language or the theme; null if they cannot be changed on this page. */
   returnTo: string | null
   /**
-   * The path of the page with the form. It replaces `returnTo` in the response to a POST, which cannot be loaded again.
+   * The path of the page with the form. It is used as `returnTo` where the requested page cannot be loaded again, as in
+   * the response to a POST.
    */
   formAt?: string
   /** Reload interval in seconds if no script runs. */
@@ -134,7 +135,7 @@ ${options.returnTo === null ? '' : preferences(options, options.returnTo)}
 </footer>`
 }
 
-/** The choices of language and theme. Pages of administrators have no choice of language. */
+/** The choices of language and theme. Pages of administrators, and /language itself, have no link to languages. */
 function preferences({ current = '', theme, formToken: token }: PageOptions, returnTo: string): Html {
   const hasLanguage = !current.startsWith('/admin') && !returnTo.startsWith('/language')
   return html`<div class="preferences">${hasLanguage ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`
@@ -191,7 +192,7 @@ export function ago(instant: Instant, now: Instant): Html {
   return html`<time datetime="${iso}" title="${localization().dateAndTime(instant)}" data-age="${seconds}">${localization().ago(seconds)}</time>`
 }
 
-/** A formatted date; script.js adds the full time as its title. */
+/** A formatted date; script.js converts it to the reader's time zone and language, and adds the full time as title. */
 export function day(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
   return html`<time class="day" datetime="${iso.slice(0, 16)}Z">${localization().date(instant)}</time>`

@@ -13,7 +13,7 @@ const SHOWN_CONNECTIONS = 5
 /** Maximum number of characters of an agent's answer, which is untrusted text. */
 const MAX_ANSWER_LENGTH = 400
 
-/** An agent's answer to the greeting; null if the agent is no longer connected. */
+/** An agent's answer, itself null if none came in time; the whole is null if the agent is no longer connected. */
 export type GreetingResult = { answer: Answer | null; afterMs: number } | null
 
 export interface LiveView {
@@ -21,16 +21,16 @@ export interface LiveView {
   agents: readonly LiveAgent[]
   now: Instant
   token: string
-  /** Set after a greeting was sent to one of the connections. */
+  /** Set in the response to the form that greets a connection. `greeting` is null if the connection had closed. */
   greetedConnection?: { connectionId: string; greeting: GreetingResult }
   /**
-   * Set after the key was revoked on this page: the number of its connections, and the time until all were closed,
-   * which is null if they were not closed in time.
+   * Set after the key was revoked on this page: the number of its connections, and the milliseconds until all were
+   * closed, which are null if they were not closed in time.
    */
   revocation?: { connections: number; afterMs: number | null }
 }
 
-/** A text that changes whenever the content of the card changes. */
+/** A text that changes whenever the key's status or its connections change, so that the card must be sent again. */
 export function liveState({ key, agents, now }: Pick<LiveView, 'key' | 'agents' | 'now'>): string {
   return [statusOf(key, now), ...agents.map(agent => agent.connectionId)].join()
 }
@@ -75,7 +75,7 @@ ${greeting === undefined ? '' : answerOf(greeting)}
 <form method="post" action="/keys/${key.id}/live/hello" data-in-place="live-card">${formToken(token)}<input type="hidden" name="connection" value="${agent.connectionId}"><button class="second small">${live.hello}<span class="unseen"> ${live.helloTo} ${agent.address}</span></button></form></div>`
 }
 
-/** An agent's answer as HTML; the agent's own text is quoted. */
+/** The outcome of a greeting as HTML; a result that the agent returned is quoted. */
 export function answerOf(greeting: GreetingResult): Html {
   const result = resultText(greeting)
   return html`<p class="answer">${greetingText(greeting, false)}${result === null ? '' : html` <q>${result}</q>`}</p>`

@@ -46,7 +46,7 @@ export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-/** The key that the path names, with its live connections. */
+/** The person's key that the path names, with its live connections. @throws KeywayError `not_found` */
 export async function viewOf(kit: PageKit, c: PageContext, token = kit.forms.token(c)): Promise<LiveView> {
   const { user } = kit.requireSession(c)
   const id = parseId(c.req.param('id') ?? '')

@@ -10,7 +10,7 @@ import { allowRedirectTo } from './security-headers.ts'
 
 /** A request to sign out (OpenID Connect RP-Initiated Logout 1.0 section 2). */
 interface LogoutRequest {
-  /** The content of `id_token_hint`, which names the person and the app's session. */
+  /** The content of `id_token_hint`, which names the person and the app's session; null without a genuine one. */
   hint: IssuedIdToken | null
   app: App | null
   /** The registered URL of the app to which the browser goes afterwards; null for our own page. */
@@ -18,7 +18,10 @@ interface LogoutRequest {
   state: string | null
 }
 
-/** GET /oauth/logout: signs out at once if the app presents the person's id token, otherwise after a confirmation. */
+/**
+ * GET /oauth/logout: finishes at once if nobody is signed in here or the app presents the person's id token, otherwise
+ * after a confirmation.
+ */
 export async function logout(kit: PageKit, c: PageContext): Promise<Response> {
   const request = await readRequest(kit, c, new URL(c.req.url).searchParams)
   if (request === null) return renderUnusable(kit, c)
@@ -36,7 +39,7 @@ export async function logoutByForm(kit: PageKit, c: PageContext): Promise<Respon
   return request === null ? renderUnusable(kit, c) : finish(kit, c, request)
 }
 
-/** Null for an unusable request: its `client_id` contradicts the id token, or its redirect URI is not the app's. */
+/** Reads a request; null if its `client_id` contradicts the id token, or its redirect URI is not the app's. */
 async function readRequest(
   kit: PageKit,
   c: PageContext,
@@ -55,7 +58,10 @@ async function readRequest(
   return { hint, app, redirectUri: mayRedirect ? redirectUri : null, state: param('state') }
 }
 
-/** Ends the page session with the app sessions that depend on it, and the session that the id token names. */
+/**
+ * Ends the page session with the app sessions that depend on it, and the session that the id token names, unless
+ * another person is signed in here. Then redirects to the app or to our own page.
+ */
 async function finish(kit: PageKit, c: PageContext, request: LogoutRequest): Promise<Response> {
   const { hint, redirectUri, state } = request
   const signedIn = c.get('signedIn')

@@ -35,7 +35,7 @@ interface AgentExample {
   label: string
   lead: Html | string
   line: string
-  /** An installation that is run once before; the label stands above `line`. */
+  /** An installation to run once, before the outer `line`; its label is shown between the two lines. */
   setup?: { label: string; line: string }
   /** The same line for another shell. */
   otherShell?: { label: string; line: string }

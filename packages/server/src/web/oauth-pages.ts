@@ -3,8 +3,8 @@ import type { PageKit, PageVariables } from './kit.ts'
 import { allowOpener } from './security-headers.ts'
 
 /**
- * /oauth/authorize; /oauth/consent, which continues a request after a sign-in; /oauth/logout. Their code is loaded on
- * first use.
+ * /oauth/authorize; /oauth/consent, which continues a request after a sign-in and receives the person's decision;
+ * /oauth/logout. Their code is loaded on first use.
  */
 export function oauthPages(app: Hono<PageVariables>, kit: PageKit): void {
   const load = () => import('./authorize.ts')

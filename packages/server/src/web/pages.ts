@@ -33,12 +33,12 @@ import { verifyPages } from './verify.ts'
 
 export interface Pages {
   /**
-   * @returns a `NoPage` if there is no such page and the client is not a browser; the HTTP layer answers with a
-   *   problem document
-   * @throws KeywayError for a client that asked for JSON, which also gets a problem document
+   * @returns a `NoPage` if no page answers this path and method and the client does not accept HTML; the HTTP layer
+   *   answers with a problem document
+   * @throws whatever a page threw, if the client asked for JSON, which also gets a problem document
    */
   fetch(request: Request, env: object): Promise<Response | NoPage>
-  /** Methods and paths of all pages. */
+  /** Methods and paths of all pages and their files. Middleware is listed too, with the method `ALL`. */
   readonly routes: readonly { method: string; path: string }[]
 }
 
@@ -98,7 +98,12 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   }
 }
 
-/** Answers 405 with `Allow` if the page does not support the method (RFC 9110 section 15.5.6). */
+/**
+ * Answers a method that the page does not support with 405 and `Allow` (RFC 9110 section 15.5.6), and OPTIONS with 204
+ * and `Allow`. Continues with `next` if there is no page at this path.
+ *
+ * @throws NoPage instead of the 405 if the client does not accept HTML
+ */
 async function answerOtherMethods(app: Hono<PageVariables>, kit: PageKit, c: PageContext, next: Next) {
   const methods = ['GET', 'POST'].filter(method =>
     app.router.match(method, c.req.path)[0].some(([[, route]]) => route.method === method),
@@ -158,7 +163,10 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
 /** Maximum length of a path that a sign-in returns to, since a cookie stores it. */
 const MAX_DESTINATION_LENGTH = 500
 
-/** The requested path, if a sign-in may return to it; null for forms, streams, downloads and the default, /keys. */
+/**
+ * The requested path and query, if a sign-in may return there; null for forms, for streams and other requests that do
+ * not accept HTML, for downloads, for the default, /keys, and for a path that is too long.
+ */
 function requestedPagePath(c: PageContext): string | null {
   if (c.req.method !== 'GET' || !wantsHtml(c)) return null
   const { pathname, search } = new URL(c.req.url)

@@ -4,7 +4,7 @@ import type { RequestParams } from '../authorizations/authorization-request.ts'
 import { type Clock, HOUR, type Instant, SECOND } from '../clock.ts'
 import { randomToken, SealError, type Secrets } from '../secrets.ts'
 
-/** An authorization request for which this browser signs in or asks for consent. */
+/** An authorization request that waits in this browser until the person has signed in or consented. */
 export interface PendingRequest {
   id: string
   at: Instant
@@ -19,7 +19,7 @@ const MAX_CHARACTERS = 2900
 const SEAL_CONTEXT = 'cookie'
 
 export interface PendingRequests {
-  /** Stores the request, and drops the oldest ones if there is no room for all. */
+  /** Stores the request. If there is no room for all, drops the oldest ones, and this one if it alone is too long. */
   add(c: Context, request: Omit<PendingRequest, 'id'>): PendingRequest
   find(c: Context, id: string | undefined): PendingRequest | null
   remove(c: Context, id: string): void

@@ -13,7 +13,7 @@ interface Problem {
   status: number
 }
 
-/** The page for an error. */
+/** The page for an error, which is logged if its status is 500 or more. A `Redirect` is answered with a 303 instead. */
 export function renderProblem(kit: PageKit, c: PageContext, error: Error): Response | Promise<Response> {
   if (error instanceof Redirect) return c.redirect(error.location, 303)
   const { title, lead, reason, status } = describe(error)

@@ -1,4 +1,4 @@
-// Progressive enhancement: every page works without this file. Tokens are never stored where a script could read them.
+// Progressive enhancement: every page works without this file. The session is in a cookie that no script can read.
 
 document.documentElement.classList.add('js')
 
@@ -11,7 +11,7 @@ else if (pageUrl.searchParams.has('done')) {
   history.replaceState(null, '', pageUrl)
 }
 
-/** The locale of dates and numbers: the first of the browser's locales that is of the page's language. */
+/** The locale of dates and numbers: the browser's first of the page's language, otherwise that language itself. */
 const { lang } = document.documentElement
 const locale = navigator.languages.find(each => each.split('-')[0] === lang.split('-')[0]) ?? lang
 
@@ -86,7 +86,8 @@ addEventListener('pageshow', event => {
   for (const button of document.querySelectorAll('[aria-busy]')) button.removeAttribute('aria-busy')
 })
 
-/** Sends a form and shows the part of the answer that has the same id, without leaving the page. */
+// Sends a form without leaving the page. Shows the content of the response's element with the id in `data-in-place`. If
+// there is none or the form was refused, follows the redirect or announces the problem.
 async function sendInPlace(form) {
   const id = form.dataset.inPlace
   try {
@@ -120,7 +121,7 @@ function srOnly(text) {
   return Object.assign(document.createElement('span'), { className: 'unseen', textContent: text })
 }
 
-/** Replaces the content of a live part of the page; the focus stays in its row. */
+/** Replaces the content of a live part of the page. The focus stays in its row, or moves to the main part. */
 function replaceContent(element, content) {
   const focused = element.contains(document.activeElement) ? document.activeElement : null
   const row = focused?.closest('[data-row]')
@@ -218,7 +219,7 @@ for (const element of document.querySelectorAll('[data-countdown]')) {
   tick()
 }
 
-// After a sign-in by a mailed link in one tab, the tab that waits for it continues. The message contains no data.
+// After a sign-in by a mailed link in one tab, the tab that waits for it continues. The broadcast has no secret.
 const tabs = new BroadcastChannel('keyway')
 if (document.body.hasAttribute('data-signed-in')) tabs.postMessage('signed in')
 for (const element of document.querySelectorAll('[data-goes-on]')) {

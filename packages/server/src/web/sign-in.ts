@@ -127,7 +127,10 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   }
 }
 
-/** Sets the session cookie, and ends the browser's previous session. */
+/**
+ * Sets the session cookie, remembers the address for this browser, ends the browser's previous session, and redirects
+ * to the page that required the sign-in, by default /keys.
+ */
 export async function startSession(
   kit: PageKit,
   c: PageContext,

@@ -8,7 +8,7 @@ export function stateTag(state: string): string {
 }
 
 /**
- * Server-sent events for as long as the session lives. `update` is called once a second with the tag of the state that
+ * Server-sent events for as long as the session lives, then `ended`. `update` is called once a second with the tag of
  * the page shows, sends what changed with its tag as the id, and returns that tag. So a browser that connects again
  * gets an update only if something changed meanwhile.
  */

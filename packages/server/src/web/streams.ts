@@ -11,7 +11,10 @@ const POLL_INTERVAL_MS = SECOND
  * after which proxies close idle responses. It also bounds how long a stream stays open for a peer that has vanished.
  */
 const MAX_POLLS = 50
-/** Maximum streams per user: enough for two browsers, which open at most six connections each to a server. */
+/**
+ * Maximum streams per owner on a node: enough for two browsers, which open at most six connections each to a server.
+ * An owner is a user, or the local inbox.
+ */
 export const MAX_STREAMS_PER_OWNER = 12
 /**
  * Maximum streams per node; each reads the database every second. Beyond it the oldest is closed, and its browser
@@ -28,7 +31,12 @@ export type Send = (event: string, data: string, id?: string) => Promise<void>
 export type Poll = (send: Send) => Promise<boolean>
 
 export interface Streams {
-  /** Responds with the server-sent events of `poll`, which is called once a second while the page is connected. */
+  /**
+   * Responds with the server-sent events of `poll`, which is called once a second until it returns false, the page
+   * disconnects, or MAX_POLLS is reached. Responds with 204 if the owner has too many streams or the process stops.
+   *
+   * @param owner a user's id, or `inbox`; the streams of each owner are limited
+   */
   serve(c: Context, owner: string, poll: Poll): Response
 }
 

@@ -2,7 +2,10 @@ import type { Hono } from 'hono'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { THEME_CHOICES } from './theme-choice.ts'
 
-/** POST /theme: stores the choice in a cookie, so that the server renders the next page in that theme. */
+/**
+ * POST /theme: stores the choice in a cookie, so that the server renders the next page in that theme. The choice of the
+ * system's theme deletes the cookie.
+ */
 export function themePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/theme', c => {
     const fields = kit.forms.read(c)
@@ -14,7 +17,7 @@ export function themePages(app: Hono<PageVariables>, kit: PageKit): void {
 
 /**
  * The page to return to after a choice of theme or language; null for the response to a form, which a GET cannot
- * repeat, and for /verify, whose address contains a token.
+ * repeat, for /verify, whose address contains a token, and for an error page whose address has a query.
  */
 export function returnPath(c: PageContext, status: number): string | null {
   if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return null

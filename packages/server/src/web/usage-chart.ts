@@ -27,7 +27,10 @@ interface UsageContext {
   now?: Instant
 }
 
-/** Uses and refusals per day as a bar chart, and as a table with the same numbers for screen readers. */
+/**
+ * Uses and refusals per day as a bar chart, and as a table of the days that have any, which screen readers need. If
+ * there are none, only a sentence that says so.
+ */
 export function usageChart(days: readonly UsageBucket[], context: UsageContext = {}): Html {
   const { usage } = texts
   const bars = days.map(toBar)

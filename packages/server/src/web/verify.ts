@@ -18,8 +18,8 @@ interface LinkParts {
 }
 
 /**
- * /verify. A GET never consumes the link: mail scanners open links, and some run scripts. Sign-in is automatic only
- * in the browser that requested this link, by a POST that the page's script sends.
+ * /verify. A GET never consumes the link: mail scanners open links, and some run scripts. Sign-in is automatic only in
+ * the browser that requested this link, if no other person is signed in there, by a POST that the page's script sends.
  */
 export function verifyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/verify', async c => {
@@ -87,7 +87,7 @@ const UNUSABLE_STATES: { [code: string]: UnusableState | undefined } = {
   magic_link_invalid: 'invalid',
 }
 
-/** Redirects to /keys if the link already signed this user in, since that is no error. */
+/** Shows why the link is unusable, or redirects to /keys if it already signed this user in, since that is no error. */
 function answerUnusable(kit: PageKit, c: PageContext, state: UnusableState, email: string) {
   if (state === 'used' && c.get('signedIn')?.user.email === email) return c.redirect('/keys', 303)
   return renderUnusable(kit, c, state, email)

@@ -25,7 +25,11 @@ const SECTIONS: [Section, string][] = [
   ['audit', '/admin/audit'],
 ]
 
-/** Requires the right to read these pages; people without it get a 404. @throws Redirect, KeywayError `not_found` */
+/**
+ * Requires the right to read these pages; people without it get a 404.
+ *
+ * @throws Redirect to /sign-in if nobody is signed in; KeywayError `not_found` for people without the right
+ */
 export function requireReader(kit: PageKit, c: PageContext): SignedIn {
   const signedIn = kit.requireSession(c)
   if (signedIn.user.role === 'user') throw notFound()
@@ -41,7 +45,8 @@ export function mayChange(kit: PageKit, { user, session }: SignedIn): boolean {
  * Requires an administrator with a recent sign-in.
  *
  * @param returnPath the page to return to from a new sign-in
- * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError `not_found` for all but administrators
+ * @throws Redirect to /admin/confirm if the sign-in is too old, to /sign-in if there is none; KeywayError `not_found`
+ *   for all but administrators
  */
 export function requireRecentAdministrator(kit: PageKit, c: PageContext, returnPath: string): SignedIn {
   const signedIn = requireReader(kit, c)
@@ -55,7 +60,7 @@ export function requireRecentAdministrator(kit: PageKit, c: PageContext, returnP
  * response of its own.
  *
  * @param notice the name of the notice to show after the redirect
- * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError
+ * @throws Redirect to /admin/confirm if the sign-in is too old, to /sign-in if there is none; KeywayError
  */
 export async function act(
   kit: PageKit,
@@ -86,7 +91,7 @@ export function actedByOf(
   }
 }
 
-/** Whether the request follows a link on another site. */
+/** Whether a page of another origin caused the request, for example by a link. False if the browser does not say so. */
 export function isFromOtherSite(c: PageContext): boolean {
   return ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')
 }
@@ -146,7 +151,8 @@ function readOnlyHint(kit: PageKit, c: PageContext): Html | '' {
 }
 
 /**
- * The page to return to. Only pages below /admin are accepted, so that a link cannot choose where a sign-in leads.
+ * The page to return to. Only pages below /admin are accepted, so that a link cannot choose where a sign-in leads; for
+ * any other path it is /admin.
  */
 export function destinationOf(path: string | undefined): string {
   return path && /^\/admin(?:\/[a-z0-9_-][a-z0-9._-]{0,63}){0,3}$/.test(path) ? path : '/admin'

@@ -15,10 +15,10 @@ import { adminTexts } from './texts.ts'
 /** Maximum number of audit rows that are searched for the creation of the app's two secrets. */
 const MAX_AUDIT_ROWS = 20
 
-/** Who created each secret and why, by the id of the secret. */
+/** Who created each secret and why, by the id of the secret; secrets of which that is unknown are absent. */
 type Origins = ReadonlyMap<string, Html>
 
-/** The secrets of an app, each with the time, the actor and the reason of its creation. */
+/** The secrets of an app, each with the time of its creation, and its actor and reason if the audit has them. */
 export async function secretsCard(
   kit: PageKit,
   app: App,
@@ -118,7 +118,10 @@ export async function renderRemoveSecret(kit: PageKit, c: PageContext): Promise<
   })
 }
 
-/** The page that shows a new secret, once. Neither caches nor the Referer header keep it. */
+/**
+ * The page with the client id of an app and its new secret, which is shown only here; `secret` is null if the app has
+ * none. Browsers do not cache the page.
+ */
 export function renderSecret(
   kit: PageKit,
   c: PageContext,

@@ -41,7 +41,7 @@ export function actorOf({ actor }: Pick<AuditEvent, 'actor'>, personLink: Person
     : by[actor.type]
 }
 
-/** The subject of an act, unless it is a person. */
+/** A link to the key, app or webhook that an act is about; empty for other subjects and unknown keys. */
 function objectOf({ type, id }: Subject, keys: KeyNames): Html | '' {
   if (id === null) return ''
   const key = keys.get(id)

@@ -19,7 +19,7 @@ import { adminTexts } from './texts.ts'
 const ROWS_PER_PAGE = 40
 /** The format of an id of any kind, or an address. */
 const ID_OR_ADDRESS = /^[!-~]{1,254}$/
-/** The id of no account: the filter for an address without an account, which no row matches. */
+/** The id of no account: the filter for an address without an account, or an actor that is no id. No row matches it. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'
 const DATE_EXAMPLE = 'YYYY-MM-DD'
 const FORMATS = {
@@ -52,9 +52,10 @@ ${filterForm(await withAddresses(kit, filters))}
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
 }
 
-/** The submitted filters, without values that no row can have. */
+/** The filters as text; empty for one that is not set. */
 type TypedFilters = Record<'actor' | 'subject' | 'type' | 'from' | 'to', string>
 
+/** The submitted filters, without those that have an invalid format. */
 function typedFiltersOf(c: PageContext): TypedFilters {
   const text = (name: string) => (c.req.query(name) ?? '').trim().toLowerCase()
   const idOrAddress = (name: string) => (ID_OR_ADDRESS.test(text(name)) ? text(name) : '')
@@ -91,7 +92,7 @@ async function withAddresses(kit: PageKit, filters: TypedFilters): Promise<Typed
   return { ...filters, actor: addressOrText(filters.actor), subject: addressOrText(filters.subject) }
 }
 
-/** The id of the account with this address; any other text is taken as an id. */
+/** The id of the account with this address, or NOBODY if there is none. A text without `@` is taken as an id. */
 async function idOf(kit: PageKit, who: string): Promise<string> {
   if (!who.includes('@')) return who
   const email = parseEmailAddress(who)

@@ -4,7 +4,7 @@ import { formToken } from '../layout.ts'
 import { destinationOf, requireReader } from './acting.ts'
 import { adminTexts } from './texts.ts'
 
-/** /admin/confirm: requires a new sign-in by mail, and returns to the previous page. */
+/** /admin/confirm: asks for a new sign-in by mail, which returns to the page in the query's `to`, by default /admin. */
 export function renderConfirm(kit: PageKit, c: PageContext): Response | Promise<Response> {
   const { user } = requireReader(kit, c)
   const { confirm } = adminTexts

@@ -41,7 +41,10 @@ ${isActive && mayChange(kit, signedIn) ? changeForms(key, kit.forms.token(c)) : 
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
 }
 
-/** Who revoked the key. The audit has it for an administrator, the security events for the owner or a holder. */
+/**
+ * Who revoked the key. The audit has it for an administrator or the `keyway` command, the security events for the owner
+ * or a holder. Empty if neither says so.
+ */
 async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html | string> {
   const { keys } = adminTexts
   const revocation = await lastAct(kit, id, 'api_key.revoked')

@@ -17,7 +17,7 @@ const ROWS_PER_PAGE = 40
 const SUPPRESSION_ROWS = 50
 const STATES: readonly MessageState[] = ['queued', 'failed', 'expired', 'sent']
 
-/** /admin/mails: the queue, failed mails, and suppressed addresses. */
+/** /admin/mails: the mails in one state, by default queued ones, and suppressed addresses. */
 export async function renderMails(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const { mails } = adminTexts
@@ -56,7 +56,10 @@ function testForm(token: string): Html {
   return html`<section class="card"><h2>${mails.test}</h2><form method="post" action="/admin/mails/test" class="inline">${formToken(token)}<div class="field"><label for="email">${mails.to}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><button class="second">${mails.send}</button></form></section>`
 }
 
-/** @param returnPath the page to return to after the suppression was lifted */
+/**
+ * @param token the form token; null for no form to lift the suppression
+ * @param returnPath the page to return to after the suppression was lifted; if empty, /admin/mails
+ */
 export function suppressionRow(
   { address, reason, provider, until }: Suppression,
   token: string | null,
@@ -71,7 +74,10 @@ function returnPathField(returnPath: string): Html | '' {
   return returnPath ? html`<input type="hidden" name="back" value="${returnPath}">` : ''
 }
 
-/** @param token the form token; null for no form to send the mail again @param returnPath the page to return to */
+/**
+ * @param token the form token; null for no form to send the mail again
+ * @param returnPath the page to return to after that; if empty, /admin/mails
+ */
 export function mailRow(mail: ListedMail, token: string | null, returnPath = ''): Html {
   const { mails } = adminTexts
   const isFailed = mail.state === 'failed' || mail.state === 'expired'

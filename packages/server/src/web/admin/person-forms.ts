@@ -23,7 +23,12 @@ ${form('rename', person.rename, nameField)}
 </div></section>`
 }
 
-/** The acts that remove something from the person, or give rights. @param hasKeys whether any key is active */
+/**
+ * The acts that remove something from the person, or give rights; on the reader's own page (`isSelf`) only the
+ * revocation of all keys.
+ *
+ * @param hasKeys whether any key is active
+ */
 export function dangerousActsOf(user: User, isSelf: boolean, hasKeys: boolean): DangerousAct[] {
   const { person, roles } = adminTexts
   const act = (name: string, title: string, lead: string, fields: Html, isFinal = false) => ({

@@ -8,7 +8,7 @@ import { ago, formToken, type Html } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
 /**
- * The sessions of a person, with forms to end one or all of them.
+ * The sessions of a person, with forms to end one or, except on the reader's own page, all of them.
  *
  * @param token the form token; null for no forms
  * @param current the id of the reader's own session on the reader's own page, where it cannot be ended; null elsewhere

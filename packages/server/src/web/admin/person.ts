@@ -31,8 +31,7 @@ const LEDGER_ROWS = 50
 const LANGUAGE_NAMES = new Intl.DisplayNames(['en'], { type: 'language' })
 
 /**
- * /admin/users/:id: one account. Lists that show what a person does are read on request only, since reading them is
- * audited.
+ * /admin/users/:id: one account. The ledger and the mails are read on request only, since reading them is audited.
  */
 export async function renderPerson(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
@@ -121,7 +120,7 @@ function itemList(items: Html[]): Html | '' {
   return items.length > 0 ? html`<ul class="list">${items}</ul>` : ''
 }
 
-/** Reads the requested list, which is audited. */
+/** Reads the list that the query requests, which is audited; empty if it requests none. */
 function readAuditedList(
   kit: PageKit,
   c: PageContext,

@@ -44,7 +44,7 @@ export function revokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** The active keys with these ids. @throws KeywayError `invalid_request` if there are none */
+/** The active keys with the first MAX_SELECTED of these ids. @throws KeywayError `invalid_request` if there are none */
 async function findActiveKeys(kit: PageKit, idTexts: readonly string[]): Promise<OwnedApiKey[]> {
   const ids = new Set(idTexts.slice(0, MAX_SELECTED).flatMap(text => parseId(text) ?? []))
   const now = kit.clock.now()

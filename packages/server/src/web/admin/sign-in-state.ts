@@ -8,7 +8,7 @@ import type { PageKit } from '../kit.ts'
 import { day, formToken, type Html, time } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
-/** Whether sign-in mail reaches an address, and codes are accepted: the questions that support is asked most. */
+/** An address, and what stops sign-in mail to it or its codes: a suppression (null if there is none) and limits. */
 export interface SignInState {
   email: EmailAddress
   suppression: Suppression | null
@@ -42,7 +42,7 @@ export function signInFacts(state: SignInState): [label: string, value: Html][] 
  * The obstacles to signing in, each with the form that removes it; empty if there are none.
  *
  * @param token the form token; null for no forms
- * @param returnPath the page to return to
+ * @param returnPath the page to return to after an obstacle was removed
  */
 export function obstaclesOf(state: SignInState, token: string | null, returnPath: string): Html | '' {
   const { email, suppression, limits } = state

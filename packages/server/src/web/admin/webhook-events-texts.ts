@@ -1,6 +1,6 @@
 import type { WebhookEventType } from '../../webhooks/webhook-event.ts'
 
-/** A description of each event, in the order of the form. */
+/** A description of each event, for the form of an endpoint. */
 export const WEBHOOK_EVENT_DESCRIPTIONS: Record<WebhookEventType, string> = {
   'user.created': 'Somebody signed up, or was imported.',
   'user.updated': 'A name, address, role or language changed.',

@@ -90,7 +90,7 @@ export function createWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** The page that shows a new secret, once. Neither caches nor the Referer header keep it. */
+/** The only page that shows a new secret. Browsers do not cache it. */
 function renderSecret(
   kit: PageKit,
   c: PageContext,

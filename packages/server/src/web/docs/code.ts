@@ -4,7 +4,7 @@ import type { Html } from '../layout.ts'
 import { highlight } from './highlight.ts'
 
 export interface Snippet {
-  /** The language, as in the info string of a fenced block; empty for output. */
+  /** The language, as in the info string of a fenced block; empty if it names none, as for output. */
   language: string
   text: string
 }
@@ -16,7 +16,9 @@ const LANGUAGE_LABELS: Readonly<Record<string, string>> = {
   python: 'Python',
 }
 
-/** A block of code with a button that copies it, which is shown if scripts run. Output has no button. */
+/**
+ * A block of code. In the languages of `LANGUAGE_LABELS` it has a button that copies it, which is shown if scripts run.
+ */
 export function codeBlock({ language, text }: Snippet, id: string): Html {
   const { keys } = texts
   const block = html`<pre tabindex="0"><code id="${id}">${highlight(language, text)}</code></pre>`
@@ -32,7 +34,10 @@ export function codeTabs(snippets: readonly Snippet[], id: string): Html {
   )}${snippets.map((snippet, at) => html`<div class="tab">${codeBlock(snippet, `${id}-code-${at}`)}</div>`)}</fieldset>`
 }
 
-/** Whether consecutive blocks are the same code in several languages. */
+/**
+ * Whether consecutive blocks are taken for the same code in several languages: each is in another language of
+ * `LANGUAGE_LABELS`.
+ */
 export function areAlternatives(snippets: readonly Snippet[]): boolean {
   const languages = snippets.map(({ language }) => language)
   return (

@@ -10,7 +10,7 @@ export interface DocsPage {
   body: Html
   /** Path of the current menu entry. */
   current: string
-  /** The operation that is shown, if the menu entry covers several. */
+  /** The operation that the page shows, if it is that of one; `current` is then the menu entry of its tag. */
   call?: Operation
   status?: number
 }
@@ -37,7 +37,7 @@ export function renderInFrame(
   return kit.render(c, { title, current: '/docs', isDocumentation: true }, content, status)
 }
 
-/** Whether the documents for operators are shown. */
+/** Whether the documents for operators are shown: only to administrators and support. */
 export function mayReadOperatorDocs(c: PageContext): boolean {
   const { role = 'user' } = c.get('signedIn')?.user ?? {}
   return role !== 'user'

@@ -28,7 +28,7 @@ export const GUIDES: readonly Guide[] = [
   { slug: 'webhooks', label: 'Webhooks', group: 'operators', file: 'docs/webhooks.md' },
 ]
 
-/** Origins in the documents that are replaced by the service's own. */
+/** Origins in the guides for everybody that are replaced by the service's own. */
 const EXAMPLE_ORIGINS = ['https://keyway.example.com', 'http://localhost:8080']
 
 export interface Library {
@@ -57,7 +57,7 @@ function render(guide: Guide, publicUrl: string): RenderedDocument {
   })
 }
 
-/** Resolves links to documents that are shown; links to other files of the project become plain text. */
+/** The URL of a link: that of a document that is shown, or an absolute target itself; null for other files. */
 function resolveLink(target: string, from: string): string | null {
   if (/^(?:https?:|mailto:|#|\/)/.test(target)) return target
   const { pathname, hash } = new URL(target, new URL(from, 'file:///'))

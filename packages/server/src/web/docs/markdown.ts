@@ -3,7 +3,7 @@ import { areAlternatives, codeBlock, codeTabs, type Snippet } from './code.ts'
 
 /** A section of a document, for the table of contents and the search. */
 export interface Section {
-  /** The id of the section's heading. */
+  /** The id of the section's heading; empty for the text before the first heading. */
   anchor: string
   heading: string
   depth: number
@@ -26,8 +26,8 @@ export interface MarkdownOptions {
 }
 
 /**
- * Renders a document of the project. HTML in the source is dropped, so that only Markdown can produce tags. Consecutive
- * code blocks in different languages become tabs.
+ * Renders a document of the project. HTML in the source is dropped, so that only Markdown can produce tags; images are
+ * dropped too. Consecutive code blocks in different languages become tabs.
  */
 export function renderMarkdown(source: string, options: MarkdownOptions): RenderedDocument {
   const anchors = new Set<string>()

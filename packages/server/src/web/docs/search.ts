@@ -110,7 +110,7 @@ function wordsOf(query: string): string[] {
   return [...new Set(words.filter(Boolean))].slice(0, MAX_WORDS)
 }
 
-/** Entries that contain every word, sorted by occurrences in title and text. */
+/** At most MAX_HITS entries that contain every word in title, context or text, best first; none without words. */
 function search(entries: readonly SearchEntry[], words: readonly string[]): Hit[] {
   if (words.length === 0) return []
   return entries
@@ -147,7 +147,10 @@ function countOf(word: string, text: string): number {
   return count
 }
 
-/** The text around the first word that is found, cut at spaces, with all found words marked. */
+/**
+ * The text around the first word that is found, or its beginning if it contains none; cut at spaces if possible, with
+ * all found words marked.
+ */
 function excerpt({ text, lowerCase }: SearchEntry, words: readonly string[]): Html {
   const matches = words.map(word => lowerCase.text.indexOf(word)).filter(at => at >= 0)
   const firstMatch = Math.min(...matches, text.length)

@@ -17,7 +17,10 @@ export interface TriedCall {
   text: string
 }
 
-/** The form that makes a call as the signed-in person, and the response to the last call. */
+/**
+ * The form that makes a call as the signed-in person, and the response to the last call. A link to sign in if nobody is
+ * signed in; empty if the operation is not offered.
+ */
 export function tryForm({ kit }: Docs, c: PageContext, operation: Operation, tried: TriedCall | null): Html {
   if (!kit.api.mayTry(operation.operationId)) return html``
   const { docs, nav } = texts
@@ -52,7 +55,11 @@ function answer({ status, text }: TriedCall): Html {
   return html`<h3 role="status">${docs.answer({ status: String(status) })}</h3>${text ? codeBlock({ language: 'json', text: text.slice(0, MAX_SHOWN_LENGTH) }, 'tried') : ''}${isTruncated ? html`<p class="quiet">${docs.answerCut}</p>` : ''}`
 }
 
-/** Makes the call that a form describes. @throws KeywayError if nobody is signed in or the form token is invalid */
+/**
+ * Makes the call that a form describes. A refusal by the API is returned like any other response.
+ *
+ * @throws Redirect if nobody is signed in, KeywayError if the form itself is refused (see `Forms.read`)
+ */
 export async function makeCall(
   { kit }: Docs,
   c: PageContext,
