@@ -184,7 +184,7 @@ export interface PageKit extends PageServices, RequestFacts {
   requireSession(c: PageContext): SignedIn
 }
 
-/** Thrown if no page answers the request and the client is not a browser. */
+/** Thrown if no page answers the path and method of a request that does not accept HTML. */
 export class NoPage extends Error {
   override readonly name = 'NoPage'
   /** The methods that the path supports, as in the header `Allow`; null if there is no page at this path. */

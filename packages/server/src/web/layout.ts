@@ -28,7 +28,7 @@ export interface PageOptions {
   showsInbox: boolean
   /** Path of the current entry of the navigation. */
   current?: string
-  /** Announced politely to screen readers (`role="status"`). */
+  /** Announced politely to screen readers (`role="status"`). Not shown if the page has a `problem`. */
   notice?: string | null
   /** Announced immediately (`role="alert"`). */
   problem?: string | null
@@ -86,7 +86,7 @@ ${footer(shell, options)}
 </html>`
 }
 
-/** Whether the layout is wide; pages with a single form are narrow. */
+/** Whether the layout is wide, as for signed-in people, the inbox and the documentation. Other pages are narrow. */
 function isWide({ user, current }: PageOptions): boolean {
   return user !== null || current === '/inbox' || current === '/docs'
 }

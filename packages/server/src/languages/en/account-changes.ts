@@ -1,4 +1,4 @@
-/** The texts about changes of the account itself (its address, its deletion), on pages and in mails. */
+/** The texts about the change of an account's address, its deletion and its past balances, on pages and in mails. */
 export const accountChangesTexts = {
   addressChange: {
     title: 'Change the address',

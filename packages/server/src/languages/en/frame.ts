@@ -1,4 +1,4 @@
-/** The texts of the frame of every page, of notices after an action, and of errors. */
+/** The texts of the frame of every page, of units and labels, of notices after an action, and of errors. */
 export const frameTexts = {
   nav: {
     main: 'Main',

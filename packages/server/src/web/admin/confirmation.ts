@@ -13,7 +13,7 @@ export interface Question {
   action: string
   fields: Html
   submit: string
-  /** Whether the act removes nothing. */
+  /** Whether the act removes nothing, so that its button does not warn; false by default. */
   isHarmless?: boolean
   cancel: { href: string; label: string }
 }
