@@ -49,10 +49,13 @@ export interface IssuedAgentToken {
 
 export interface AgentTokens {
   /**
-   * Exchanges a key for an agent token. For the hub's audience, this costs one database read and no write.
+   * Exchanges a key for an agent token. For the hub's audience, this costs one database read and no write, except when
+   * the limits of the key require this node to ask the database.
    *
    * @param audience a registered app's audience, or undefined for the hub
-   * @throws KeywayError as `ApiKeys.authenticate` does, and `invalid_request` (an unknown audience), `rate_limited`
+   * @throws KeywayError as `ApiKeys.authenticate` does, and `invalid_request` (an unknown audience), `rate_limited`,
+   *   `insufficient_scope` (a requested scope that the key lacks, or none for the hub), `unavailable` (as
+   *   `KeyLimiter.take`)
    */
   exchange(
     key: string,
@@ -61,8 +64,8 @@ export interface AgentTokens {
     bounds?: ExchangeBounds,
   ): Promise<IssuedAgentToken>
   /**
-   * Verifies signature, type, issuer, audience and times; null when any is wrong. Does not check whether the key is
-   * still active; see `ApiKeys.findMany`.
+   * Verifies signature, type, issuer, audience, times and the form of the claims; null when any is wrong. Does not
+   * check whether the key is still active; see `ApiKeys.findMany`.
    *
    * @param audience the hub's by default
    */

@@ -4,8 +4,8 @@ import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from '
 import { KeyCounts } from './key-counts.ts'
 
 /**
- * Maximum number of keys with counts in memory. The counts of a key are evicted only after exchanges of at least half
- * this many other keys (see `createExchangeLimits`), so an attacker needs as many keys, each of which is limited itself.
+ * Maximum number of keys with counts in memory. Counts that still matter are evicted only after exchanges of at least
+ * half this many other keys (see `createExchangeLimits`). An attacker would need as many keys, and each has its limit.
  */
 export const MAX_REMEMBERED_KEYS = 50_000
 

@@ -6,24 +6,27 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { Policies } from '../policies/policy.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 
-/** The conditions of an administrator's search for keys. All of them must hold. */
+/**
+ * The conditions of an administrator's search for keys. All given ones must hold. Keys are sorted by prefix if a prefix
+ * is given, soonest expiry first if only `expiresBefore` decides the order, and otherwise newest first.
+ */
 export interface KeySearch {
   prefixBeginning?: string
   externalId?: string
   /** Active keys that were neither used nor created since this instant. */
   unusedSince?: Instant
-  /** Active keys that expire before this instant, soonest first. */
+  /** Active keys that expire before this instant. */
   expiresBefore?: Instant
   /** Active keys without an expiry. */
   neverExpires?: true
-  /** Active keys that these policies would refuse if they were created now. */
+  /** Active keys that these policies would have refused when the keys were created. */
   violating?: Policies
 }
 
 export interface ApiKeyStore {
   /** Finds a key by its SHA-256, with the owner's status: one indexed read, never cached. */
   findByHash(keyHash: string): Promise<OwnedApiKey | null>
-  /** Finds keys by id, with their owners' status, for the hub. Unknown ids are absent. */
+  /** Finds keys by id, with their owners' status, including revoked and expired ones. Unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<OwnedApiKey[]>
   /** Null for an unknown key and for another user's. */
   findOwned(userId: string, id: string): Promise<ApiKey | null>
@@ -32,9 +35,10 @@ export interface ApiKeyStore {
    */
   lockOwned(userId: string, id: string): Promise<ApiKey | null>
   /**
-   * Reads at most a few pages of rows, however many keys the owner has, with two exceptions: a list of active keys
-   * reads all keys with an expiry if hundreds of newer keys have expired, and a list of expired keys also reads newer
-   * keys that have not expired yet. The limit of active keys bounds both.
+   * One page of an owner's keys, newest first, of any status if `status` is null. Reads at most a few pages of rows,
+   * however many keys the owner has, with two exceptions: a list of active keys reads all active keys with an expiry if
+   * too many of the newest keys have expired, and a list of expired keys also reads newer keys that have not expired
+   * yet. The limit of active keys bounds both.
    */
   list(userId: string, status: ApiKeyStatus | null, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
   /** Like `list`, for the keys with this external id, by a separate index. */
@@ -67,7 +71,8 @@ export interface ApiKeyStore {
   findByHashes(hashes: readonly string[]): Promise<Map<string, Pick<ApiKey, 'id' | 'userId'>>>
   /**
    * Active keys of active owners, without a successor, for which an expiry notice is due: one of `thresholds` (days,
-   * and the same in milliseconds) is reached and not yet recorded. Soonest first, at most `batch`.
+   * and the same in milliseconds) is reached, and neither its notice nor that of a smaller threshold is recorded yet. A
+   * threshold longer than the key's whole lifetime does not apply. Soonest expiry first, at most `batch`.
    */
   listExpiring(
     now: Instant,
@@ -75,8 +80,9 @@ export interface ApiKeyStore {
     batch: number,
   ): Promise<ApiKey[]>
   /**
-   * Records that the expiry notice for `days` is sent. True for exactly one of concurrent callers; false for all if the
-   * key was revoked or replaced, or no longer expires at `expiresAt`.
+   * Records that the expiry notice for `days` is sent. True for exactly one of concurrent callers; false for all if
+   * this notice or one for fewer days was recorded before, or the key was revoked or replaced, or no longer expires at
+   * `expiresAt`.
    */
   noteExpiryNotice(id: string, days: number, expiresAt: Instant): Promise<boolean>
   /** The subset of these keys that were last used (or created, if never used) at `unusedSince` or before. */
@@ -87,7 +93,7 @@ export interface ApiKeyStore {
   prune(expiredBefore: Instant, batch: number): Promise<number>
   /** Removes keys of accounts that were deleted before `deletedBefore`, at most `batch`. Returns how many. */
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
-  /** Removes the metadata of keys that expired or were revoked before `endedBefore`. Returns of how many keys. */
+  /** Removes the metadata of at most `batch` keys that ended before `endedBefore`. Returns how many. */
   pruneMetadata(endedBefore: Instant, batch: number): Promise<number>
   /** Sets `lastUsedAt` and `lastUsedFrom` of each key, if its use is later than the stored one. `uses` is by key id. */
   recordUse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
@@ -99,7 +105,10 @@ export interface RecordedUse {
   from: UsedFrom
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/**
+ * Changes of keys. Their transaction also announces each one to webhooks, and records for other nodes, the owner and
+ * the journal what ends or restricts a key (endings/facts.ts).
+ */
 export interface ApiKeyChanges {
   /** @param metadata JSON; its length becomes `metadataBytes` */
   insert(key: ApiKey, metadata?: string | null): Promise<void>
@@ -128,9 +137,9 @@ export interface ApiKeyChanges {
    */
   revokeAllOf(userId: string, at: Instant): Promise<string[]>
   /**
-   * Sets the successor, and moves the expiry to `expiresAt` if that is earlier; if `expiresAt` is `now`, revokes the
-   * key. Returns null and writes nothing unless the key is active and has no successor: of concurrent rotations one
-   * wins.
+   * Sets the successor, and moves the expiry to `expiresAt` if that is earlier; if `expiresAt` is not after `now`, also
+   * revokes the key. Returns null and writes nothing unless the key is active and has no successor: of concurrent
+   * rotations one wins.
    */
   replace(
     id: string,

@@ -33,9 +33,10 @@ export type { NewApiKey } from './api-key.ts'
 
 export interface ApiKeys {
   /**
-   * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (the expiry is not in the future, or a
-   * policy forbids the key), `idempotency_conflict` (the owner has a key with this id already), and the error that
-   * `condition.refusal` returns
+   * @throws KeywayError `account_suspended` (the owner is not an active user), `key_limit_reached`, `rate_limited`,
+   *   `invalid_request` (the expiry is not in the future, a policy forbids the key or its limits, or the owner is no
+   *   administrator and asks for an `admin:` scope), `idempotency_conflict` (the owner has a key with this id already),
+   *   and the error that `condition.refusal` returns
    */
   create(
     userId: string,
@@ -43,7 +44,12 @@ export interface ApiKeys {
     caller: Caller,
     condition?: CreationCondition,
   ): Promise<{ key: string; apiKey: ApiKey }>
-  /** @param externalId only keys with this external id */
+  /**
+   * The owner's keys, newest first.
+   *
+   * @param status only keys with this status; null for all
+   * @param externalId only keys with this external id
+   */
   list(
     userId: string,
     status: ApiKeyStatus | null,
@@ -61,7 +67,8 @@ export interface ApiKeys {
   get(userId: string, id: string): Promise<ApiKey>
   /**
    * @param by how the caller is authenticated: with a key, networks may only be narrowed and limits tightened
-   * @throws KeywayError `not_found`, `session_required` (a caller with a key would allow more), `rate_limited`
+   * @throws KeywayError `not_found`, `session_required` (a caller with a key would allow more), `rate_limited`,
+   *   `invalid_request` (a limit beyond that of the policies)
    */
   update(userId: string, id: string, change: KeyChange, by: 'person' | 'key'): Promise<ApiKey>
   /**
@@ -89,11 +96,11 @@ export interface ApiKeys {
   revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey>
   /** Sets the operator's limits of any user's key, which its owner cannot change. @throws KeywayError `not_found` */
   setOperatorLimits(id: string, limits: WantedLimits, by: ActedBy): Promise<ApiKey>
-  /** Remaining quotas of these keys, by quota id. Reads nothing if no key has one. */
+  /** The remaining calls of these keys' quotas, by quota id. Reads nothing if no key has one. */
   quotasLeft(keys: readonly ApiKey[]): Promise<ReadonlyMap<string, number>>
   /** Revokes any user's key, for the operator. @throws KeywayError `not_found` */
   revokeById(id: string, by: ActedBy): Promise<ApiKey>
-  /** Revokes the presented key and mails its owner. False when there is no such key. */
+  /** Revokes the presented key, and mails its owner unless it was revoked before. False only for an unknown key. */
   revokeByPossession(key: string, caller: Caller): Promise<boolean>
   /**
    * The presented key, if it may be used now from this address with the required scope. Records its use, or
@@ -115,10 +122,11 @@ export interface ApiKeys {
   /** Notices to owners about limits of their keys. */
   readonly alerts: KeyAlerts
   /**
-   * Writes the buffered `last_used_at` values and queues the mails that they cause; called on a timer and at shutdown.
+   * Writes the buffered last uses, and queues the mails that these and the noted alerts about limits cause. Called on a
+   * timer and at shutdown. Never rejects: what could not be written is kept for the next call.
    */
   flushUses(): Promise<void>
-  /** Mails the owners of keys that expire in 14, 7 or 1 days, each once. Returns how many mails were queued. */
+  /** Mails owners 14, 7 and 1 days before their key expires, once for each. Returns how many mails were queued. */
   warnOfExpiry(): Promise<number>
 }
 

@@ -26,8 +26,9 @@ type ChangeRefusal = 'not_found' | 'widens' | 'loosens'
 type Outcome = { apiKey: ApiKey } | { refused: ChangeRefusal }
 
 /**
- * Changes a key. A person may do so freely; a caller that authenticates with a key may only narrow the networks and
- * tighten the limits of its owner's keys, so that a key that leaked cannot be made more useful than it was.
+ * Changes keys. A person may set any networks, and any limits within the policies. A caller that authenticates with a
+ * key may only narrow the networks and tighten the limits of its owner's keys, so that a key that leaked cannot be made
+ * more useful than it was.
  */
 export function createChange({
   storage,

@@ -27,7 +27,7 @@ export interface KeyToImport
 
 export interface ImportedKey {
   id: string
-  /** False if the owner had this key already, so that it was skipped. */
+  /** False if the owner had this key already, or it occurs earlier in the same import. Then it is skipped. */
   isNew: boolean
 }
 

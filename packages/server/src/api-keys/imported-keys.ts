@@ -5,12 +5,12 @@ import type { Storage } from '../store.ts'
 
 /** Maximum length of a text that is looked up as an imported key, in characters. */
 const MAX_IMPORTED_KEY_LENGTH = 512
-/** Prefixes of this service's other credentials, and the beginning of a JSON Web Token. */
+/** The beginning of a refresh token, of an app secret or of a JSON Web Token: such a text is never an imported key. */
 const OTHER_CREDENTIAL = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
 
 /**
- * Whether imported keys exist, revoked ones included. While none exist, a credential that does not have the format of
- * our own keys is refused without a database read.
+ * Remembers whether imported keys exist, revoked ones included. While none exist, a credential that does not have the
+ * format of this service's own keys is refused without a database read.
  */
 export interface ImportedKeys extends Reloading {
   load(): Promise<void>

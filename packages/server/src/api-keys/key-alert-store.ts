@@ -11,7 +11,7 @@ export interface NetworkUse {
 export const EXPIRED = 'expired'
 
 export interface KeyAlertStore {
-  /** Keys that expired after `since` and were neither revoked nor announced as expired, soonest first. */
+  /** Keys that expired after `since` and were neither revoked nor announced as expired, the earliest expiry first. */
   listExpired(
     since: Instant,
     now: Instant,
@@ -22,11 +22,15 @@ export interface KeyAlertStore {
    */
   claim(lineageId: string, kind: string, period: number, at: Instant): Promise<boolean>
   /**
-   * Stores the networks that keys were used from, at most `MAX_KNOWN_NETWORKS` per key. Returns the uses from a new
-   * network, except those from a key's first network. Each is returned to one of concurrent callers.
+   * Stores the networks that keys were used from, at most `MAX_KNOWN_NETWORKS` per key. Returns the uses from a network
+   * that was stored as a new one, except those from a key's first network. Of concurrent callers, each new network is
+   * returned to one.
    */
   rememberNetworks<Use extends NetworkUse>(uses: readonly Use[]): Promise<Use[]>
-  /** Removes claims and networks that are older than these instants, at most `batch` of each. Returns how many. */
+  /**
+   * Removes claims and networks that are older than these instants, at most `batch` of each. Returns the larger of the
+   * two numbers, which is `batch` if more may be left.
+   */
   prune(claimedBefore: Instant, seenBefore: Instant, batch: number): Promise<number>
 }
 

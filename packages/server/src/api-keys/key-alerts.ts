@@ -24,11 +24,17 @@ export interface LimitAlert {
   used?: number
 }
 
-/** Maximum number of alerts that wait for the next flush. Beyond it none is added: alerts are informative only. */
+/**
+ * Maximum number of alerts that wait for the next flush. Beyond it none is added: alerts are informative only. Also the
+ * maximum number of flushed alerts that are remembered; at this number all of them are forgotten.
+ */
 const MAX_ALERTS = 10_000
 
 export interface KeyAlerts {
-  /** Notifies the owner if this charge passed 80 or 100 % of a spend limit. Called in the charge's transaction. */
+  /**
+   * Notifies the owner if this charge passed 80 or 100 % of a spend limit, or was refused by it. Called in the
+   * transaction that books or refuses the charge.
+   */
   onSpend(tx: Transaction, spend: KeySpend): Promise<void>
   /**
    * Notes that a key passed 80 or 100 % of its requests or quota. Costs one map lookup, for the hot path. The owner is

@@ -3,14 +3,14 @@ import { keyEvent } from '../endings/webhook-events.ts'
 import type { Storage } from '../store.ts'
 import { EXPIRED } from './key-alert-store.ts'
 
-/** Keys that expired longer ago than this are not announced. Long enough to announce those of an outage. */
+/** Keys that expired longer ago than this are not announced. Long enough for the keys that expire during an outage. */
 const MAX_ANNOUNCEMENT_DELAY = 3 * DAY
 const BATCH = 100
 
 /**
  * Announces expired keys to webhook endpoints, each key once over all nodes. Keys expire without a request, so expired
- * ones are polled for: only while a webhook endpoint subscribes to `api_key.expired`, and only keys that expired since
- * the oldest such endpoint was created.
+ * ones are polled for: only while an enabled webhook endpoint subscribes to `api_key.expired`, and only keys that
+ * expired since the oldest such endpoint was created. Returns how many keys this call announced.
  */
 export async function announceExpired({
   storage,
@@ -34,7 +34,7 @@ export async function announceExpired({
   }
 }
 
-/** When the oldest endpoint that subscribes to `api_key.expired` was created; null if there is none. */
+/** When the oldest enabled endpoint that subscribes to `api_key.expired` was created; null if there is none. */
 async function subscribedSince(storage: Storage): Promise<Instant | null> {
   const subscribedEndpoints = (await storage.store.webhooks.list()).filter(
     ({ events, disabledAt }) =>

@@ -26,7 +26,7 @@ export function alertNetworkOf(network: string): string {
 /**
  * Notifies owners of keys that are used from a new network. Called with batches of last uses, so that exchanging a key
  * does no extra work; networks that were checked today are skipped in memory. A key's first network is not reported.
- * Each new network causes a security event, and at most one mail a day is sent about one key.
+ * Each new network causes a security event; at most one mail a day is sent about a key and its successors together.
  */
 export function createKeyNetworks({
   storage,

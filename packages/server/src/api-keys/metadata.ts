@@ -19,7 +19,7 @@ export function storedForm(metadata: Metadata | null): string | null {
   return metadata === null || Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata)
 }
 
-/** Length of a stored form in bytes of UTF-8. */
+/** Length of a stored form in bytes of UTF-8; null if there is none. */
 export function bytesOf(stored: string | null): number | null {
   return stored === null ? null : Buffer.byteLength(stored)
 }

@@ -8,7 +8,10 @@ export interface LimitsReplacement {
   wanted: WantedLimits
   /** Id of the row of a new quota. */
   quotaId: string
-  /** How the caller is authenticated. With a key, a new quota gets at most the remaining calls of the current one. */
+  /**
+   * Who replaces the limits: the owner in person, a caller with one of the owner's keys, or the operator. For a caller
+   * with a key, a new quota gets at most the remaining calls of the current one.
+   */
   by: 'person' | 'key' | 'operator'
   now: Instant
 }

@@ -27,9 +27,9 @@ const DETAILS: Record<Reason, string> = {
 const INITIAL_STATE = { revokedAt: null, lastUsedAt: null, lastUsedFrom: null, replacedBy: null }
 
 /**
- * Replaces a key by a successor with the same name, scopes, app, networks, limits, expiry, external id and metadata,
- * which also continues the counts of the limits. The old key stays valid for the overlap. key-limits.ts decides whether
- * both may exist.
+ * Replaces a key by a successor with the same name, scopes, app, networks, limits, expiry, external id and metadata.
+ * The successor also continues the counts of the limits. The old key stays valid for the overlap, unless its own expiry
+ * is earlier. key-limits.ts decides whether both may exist.
  */
 export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'policies' | keyof KeyLimits>) {
   const { storage, clock, policies } = deps

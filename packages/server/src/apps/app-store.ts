@@ -5,11 +5,11 @@ export interface AppPage {
   limit: number
   /** Only apps whose ids sort after this one; null: from the first app on. */
   after: string | null
-  /** Only apps that registered themselves, or only those of the operator; both if omitted. */
+  /** If true, only apps that registered or describe themselves (`isSelfDescribed`); if false, only others. */
   selfRegistered?: boolean
 }
 
-/** For all methods except `removedAt`, a removed app does not exist. */
+/** The rows of removed apps are kept, but only `removedAt` finds them. */
 export interface AppStore {
   find(id: string): Promise<App | null>
   findByAudience(audience: string): Promise<App | null>
@@ -20,7 +20,7 @@ export interface AppStore {
   publicRedirectUris(): Promise<string[]>
   /** False if the id is taken. The id of a removed app is free. */
   insert(app: App): Promise<boolean>
-  /** The app, locked until the transaction ends. */
+  /** The app, locked until the transaction ends; null if there is none. */
   lock(id: string): Promise<App | null>
   /** Writes the settings of `AppSettings`. */
   update(app: App): Promise<void>
@@ -30,11 +30,11 @@ export interface AppStore {
   secrets(appId: string): Promise<string[]>
   /** Like `secrets`, each with the time at which it was added. */
   datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
-  /** When the app with this id was removed; null if no app with this id was removed. */
+  /** When the app with this id was removed; null if it is registered, again or still, or never was. */
   removedAt(id: string): Promise<Instant | null>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/** Changes of apps. Each that changes the accepted secrets also records this for the journal (endings/facts.ts). */
 export interface AppChanges {
   /** Adds a secret (SHA-256) and keeps the newest two. */
   addSecret(appId: string, secretHash: string, at: Instant): Promise<void>

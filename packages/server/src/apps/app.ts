@@ -3,7 +3,10 @@ import { parseId } from '../ids.ts'
 import { isLoopbackHost } from '../network.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 
-/** The settings of an app that the operator sets: `keyway apps add` and `apps set`. */
+/**
+ * The settings of an app. The operator sets them (for example by `keyway apps add` and `apps set`); those of a client
+ * that registers or describes itself come from its metadata.
+ */
 export interface AppSettings {
   name: string
   /** The audience of tokens for the app's own services. */
@@ -16,7 +19,7 @@ export interface AppSettings {
   logoutUris: readonly string[]
   /** Called when one of the app's sessions ends (OpenID Connect Back-Channel Logout 1.0). */
   backchannelLogoutUri: string | null
-  /** The algorithm that signs access tokens issued to the app, and all tokens for its audience. */
+  /** The algorithm that signs the app's access tokens for this service, and all tokens for the app's audience. */
   tokenAlg: SigningAlg
   /** The algorithm that signs the app's id tokens and logout tokens. */
   idTokenAlg: SigningAlg
@@ -28,7 +31,7 @@ export interface AppSettings {
    * Whether the app runs where no secret can be kept: browsers, phones, other people's machines (RFC 6749 section 2.1).
    */
   isPublic: boolean
-  /** The app's public keys, for `private_key_jwt` (RFC 7523). */
+  /** The URL of the app's public keys, for `private_key_jwt` (RFC 7523); null for an app that does not use it. */
   jwksUri: string | null
   /** Whether authorization requests without PKCE are refused even if they have a nonce, which could replace it. */
   requirePkce: boolean
@@ -39,7 +42,7 @@ export interface App extends AppSettings {
   id: string
   firstParty: boolean
   createdAt: Instant
-  /** The app has rights over keys and sessions with its id that were created from this instant on; 0 means all. */
+  /** The app has rights over keys with its id that were created from this instant on; 0 means all (`coversKey`). */
   coversFrom: Instant
 }
 
@@ -99,7 +102,7 @@ export function coversKey(
   return app.firstParty || (app.id === key.appId && key.createdAt >= app.coversFrom)
 }
 
-/** Numbers of keys that can be exchanged and of sessions that can be refreshed. */
+/** Numbers of keys that are neither revoked nor expired, and of sessions that have neither ended nor expired. */
 export interface LiveCredentials {
   keys: number
   sessions: number
@@ -115,8 +118,8 @@ export const DEFAULT_KEY_APP_ID = 'service-sdk'
 const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 /**
- * An app id is a label; registering it gives it a name, a secret and rights (decision 14). UUIDs are reserved for ids
- * of the service.
+ * Whether the text may be the id of an app. Such an id is only a label until it is registered, which gives it a name
+ * and rights (decision 14). UUIDs are reserved for ids of the service.
  */
 export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null
@@ -126,8 +129,8 @@ export function isAppId(text: string): boolean {
 const MAX_CLIENT_URL_LENGTH = 512
 
 /**
- * Whether an id is the URL of a client metadata document: https, with a path, in its normal form, without query,
- * fragment and credentials.
+ * Whether an id is the URL of a client metadata document: https (http on loopback only), with a path, in its normal
+ * form, without query, fragment and credentials.
  */
 export function isClientUrl(text: string): boolean {
   const url = text.length <= MAX_CLIENT_URL_LENGTH ? URL.parse(text) : null

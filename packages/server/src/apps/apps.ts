@@ -51,7 +51,7 @@ export interface EndedByRemoval {
   consents: number
 }
 
-/** Operations of administrators on apps. Each is audited as an act of `by`, by default of the `keyway` command. */
+/** The registered apps. Every change is audited as an act of `by`, by default of the `keyway` command. */
 export interface Apps {
   list(): Promise<App[]>
   /** See `AppStore.page`. */
@@ -76,7 +76,7 @@ export interface Apps {
    * authorisations to charge, and people's consents. Keys and sign-ins of people that only have its id as a label stay
    * valid. If the removal is interrupted, repeating it ends the rest.
    *
-   * @throws KeywayError `not_found`, `forbidden` (a first-party app)
+   * @throws KeywayError `not_found` (also if nothing is left to end), `forbidden` (one of the service's own apps)
    */
   remove(id: string, by?: ActedBy): Promise<EndedByRemoval>
   /** The valid secrets, newest first. @throws KeywayError `not_found` */
@@ -85,7 +85,7 @@ export interface Apps {
    * Creates a secret, returned only here. The previous secret stays valid; the one before it is removed.
    *
    * @param removes the id of the secret that may be removed; null: no secret may be removed; absent: any secret may
-   * @throws KeywayError `not_found`, `invalid_request` (also if another secret would be removed)
+   * @throws KeywayError `not_found`, `invalid_request` (a public client, or another secret would be removed)
    */
   newSecret(id: string, by?: ActedBy, removes?: string | null): Promise<NewAppSecret>
   /** Removes one secret, with effect on every node at once. @throws KeywayError `not_found` */
@@ -294,8 +294,8 @@ async function isAudienceTaken(tx: Transaction, { id, audience }: App): Promise<
 }
 
 /**
- * Ignores trailing slashes and letter case of the host: no app may register an audience that looks like this
- * service's.
+ * Whether the audience is this URL, apart from trailing slashes and the letter case of the host: no app may register an
+ * audience that looks like this service's.
  */
 function isSameUrl(own: string, audience: string | null): boolean {
   const normalize = (text: string) => {

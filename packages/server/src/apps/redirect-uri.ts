@@ -10,7 +10,10 @@ export function acceptsRedirectUri(registered: readonly string[], requested: str
   return portless !== null && registered.some(each => withoutLoopbackPort(each) === portless)
 }
 
-/** Null for a URI that is not on loopback or not in its normal form; such a URI must equal a registered one in full. */
+/**
+ * The URI without its port. Null unless it is an http URI on loopback in its normal form; any other URI must equal a
+ * registered one in full.
+ */
 function withoutLoopbackPort(text: string): string | null {
   const url = URL.parse(text)
   if (url?.protocol !== 'http:' || !isLoopbackHost(url.hostname) || url.href !== text) return null
@@ -19,7 +22,7 @@ function withoutLoopbackPort(text: string): string | null {
   return url.href
 }
 
-/** The origin of a redirect URI of a web page; null for one of a native app. */
+/** The origin of an http or https redirect URI; null for one with a scheme of its own. */
 export function webOriginOf(redirectUri: string): string | null {
   const url = URL.parse(redirectUri)
   return url && /^https?:$/.test(url.protocol) ? url.origin : null

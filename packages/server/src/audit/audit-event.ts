@@ -4,8 +4,8 @@ import type { SecurityEventType } from '../security-events/security-event.ts'
 import { canonicalJson, type PlainJson } from './canonical-json.ts'
 
 /**
- * Every kind of administrative act, and the security event by which the person concerned learns of it; null where an
- * operation of the same transaction records one already.
+ * Every kind of administrative act, and the security event by which the person concerned learns of it; null where the
+ * act concerns no single person, or an operation of the same transaction records one already.
  */
 export const AUDIT_TYPES = {
   'user.role_changed': 'role_changed',
@@ -50,7 +50,8 @@ export function isAuditType(text: string): text is AuditType {
 }
 
 /**
- * Who acted: a user, whoever runs `keyway` on the machine (`command`), or the service because of a setting (`service`).
+ * Who acted: a user, whoever runs `keyway` on the machine (`command`), or the service itself (`service`), because of a
+ * setting or an accepted invitation.
  */
 export interface Actor {
   type: 'user' | 'command' | 'service'
@@ -122,7 +123,7 @@ export interface AuditEvent extends NewAuditEvent {
 }
 
 export const MAX_REASON_LENGTH = 500
-/** Maximum length of `before` and `after` together, as JSON. Values that administrators set are far shorter. */
+/** Maximum characters of `before` and `after` together, as JSON. Values that administrators set are far shorter. */
 export const MAX_STATE_LENGTH = 8192
 
 /** `previousHash` of the first row. */

@@ -11,7 +11,8 @@ export const DEFAULT_AUDIT_DAYS = 400
 export interface AuditKeeping {
   /**
    * Authenticates the head of the chain by a MAC under `KEYWAY_SECRET`, stores and logs it: rows that were changed
-   * later no longer match what the log shows. Does nothing if the last row is sealed with the current secret already.
+   * later no longer match what the log shows. Does nothing if there is no row, or the last one is sealed with the
+   * current secret already.
    */
   seal(): Promise<void>
   /** Seals the last row that is older than the retention, then removes at most `batch` such rows. Returns how many. */

@@ -39,7 +39,7 @@ export interface AuditStore {
   list(filter: AuditFilter, page: PageRequest): Promise<Slice<AuditEvent>>
   /** Matching rows after this sequence, in the order of the chain. */
   after(sequence: number, filter: AuditFilter, limit: number): Promise<AuditEvent[]>
-  /** The last row before an instant; null if there is none. */
+  /** The last row before an instant, without the text of its reason; null if there is none. */
   lastBefore(at: Instant): Promise<AuditEvent | null>
   /** Stores the seal, unless a later position is sealed. */
   seal(position: SealedPosition): Promise<void>
@@ -51,7 +51,10 @@ export interface AuditStore {
   prune(batch: number): Promise<number>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/**
+ * Changes of the audit. Their transaction also stores the security events of the people concerned, and the rows are
+ * logged (endings/facts.ts).
+ */
 export interface AuditChanges {
   /**
    * Appends rows to the chain. Locks its head until the transaction ends, so it must be the last thing that the

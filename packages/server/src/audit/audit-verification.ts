@@ -14,7 +14,8 @@ export type VerificationResult = { rows: number; isSealed: boolean } | { mistake
 
 /**
  * Reads all rows and computes their hashes again: finds a changed, missing, added or moved row, and seals that were not
- * made with `KEYWAY_SECRET`. Does not find that all rows after the last seal were replaced by a chain of other rows.
+ * made with `KEYWAY_SECRET`. Does not find that rows after the last seal were removed or replaced by a chain of other
+ * rows, if the stored head of the chain was changed to match.
  */
 export async function verifyAudit({
   storage,

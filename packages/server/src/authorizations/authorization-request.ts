@@ -5,7 +5,10 @@ import { grantableScopes } from './scopes.ts'
 
 /** Maximum length of the value of one parameter, in characters. */
 const MAX_VALUE_LENGTH = 2048
-/** Maximum length of all parameters together: a browser keeps them in a cookie while the person signs in. */
+/**
+ * Maximum length of all parameters but `request_uri` together, as JSON, in characters: a browser keeps them in a cookie
+ * while the person signs in.
+ */
 export const MAX_REQUEST_LENGTH = 2600
 
 /** Values of the parameter `prompt` (OpenID Connect Core section 3.1.2.1). */
@@ -68,7 +71,7 @@ export type RequestOrRefusal =
   /** The error is for the app, and sent to its redirect URI. */
   | { refusal: Refusal; redirectUri: string; state: string | null }
 
-/** The known parameters of a query or form, or a refusal if one is repeated or too long. */
+/** The known parameters of a query or form, or a refusal if one is repeated, or one or all together are too long. */
 export function readParams(query: URLSearchParams): { params: RequestParams } | { refusal: Refusal } {
   const presentNames = PARAMETERS.filter(name => query.getAll(name).some(Boolean))
   const repeatedName = presentNames.find(name => query.getAll(name).length > 1)
@@ -153,8 +156,8 @@ function validateParams(app: App, params: RequestParams): ValidatedParams | { re
 }
 
 /**
- * The refusal of a request without PKCE by S256; null if the request is accepted. Older confidential clients may send a
- * `nonce` instead, which protects them equally if they check it (RFC 9700 section 2.1.1).
+ * The refusal of a request without a valid PKCE challenge by S256; null if the request is accepted. Older confidential
+ * clients may send a `nonce` instead, which protects them equally if they check it (RFC 9700 section 2.1.1).
  */
 function pkceRefusal(app: App, params: RequestParams, scopes: string[]): { refusal: Refusal } | null {
   const { code_challenge: challenge, code_challenge_method: method, nonce } = params

@@ -16,7 +16,7 @@ import { createPushedRequests, type PushedRequests } from './pushed-requests.ts'
 import { createRedeem, type Redeem, type RedeemDeps } from './redeem.ts'
 import { responseUri } from './response-uri.ts'
 
-/** What a request needs before it can be answered. */
+/** What a request needs before it can be answered, or the error with which it is answered at once. */
 export type Decision =
   | { needs: 'sign_in' }
   | { needs: 'consent'; scopes: string[] }
@@ -40,10 +40,10 @@ export interface Authorizations {
   resume(params: RequestParams, pushedId: string | null, network: string): Promise<CheckedRequest>
   /**
    * The languages that a request asks for, most preferred first (OpenID Connect Core section 3.1.2.1); those of the
-   * pushed parameters if it was pushed.
+   * pushed parameters if it was pushed, and none if the pushed request has expired.
    */
   localesOf(query: URLSearchParams): string[]
-  /** What the person must do before the request can be answered. */
+  /** What the person must do before the request can be answered; a refusal if a `prompt` or a hint rules that out. */
   decide(browserRequest: BrowserRequest, signedIn: SignedIn | null): Promise<Decision>
   /**
    * Issues a code and returns the URL to redirect the browser to, with the code, or with an error if the person was
@@ -65,11 +65,11 @@ export interface Authorizations {
   refuse(to: { redirectUri: string; state: string | null }, refusal: Refusal): string
   redeem: Redeem
   push: PushedRequests['push']
-  /** The claims of an id token of this service, expired or not; null for any other text. */
+  /** The claims of an id token of this service, expired or not. Null for any other text, or if its key was retired. */
   readIdToken(token: string): Promise<IssuedIdToken | null>
   /** Ends the app's session that an id token names, when a person signs out in the app. */
   endIssued(issued: IssuedIdToken, caller: Caller): Promise<void>
-  /** The registered app with this client id. */
+  /** The app with this client id, as `Clients.find` finds it. @param network of the caller */
   findApp(clientId: string, network: string): Promise<App | null>
 }
 

@@ -22,7 +22,7 @@ export type CheckedRequest =
 export interface BeginDeps {
   storage: Storage
   publicUrl: string
-  /** The app with this client id. */
+  /** The app with this client id, registered or described by a document; null if there is none. */
   findClient(id: string, network: string): Promise<App | null>
 }
 

@@ -23,7 +23,10 @@ export interface IssuedIdToken {
   sessionId: string
 }
 
-/** Reads an `id_token_hint` (OpenID Connect Core section 3.1.2.1); null for a token that this service did not issue. */
+/**
+ * Reads an `id_token_hint` (OpenID Connect Core section 3.1.2.1), even if it has expired. Null for a token that is no
+ * id token of this service, or whose signing key was retired.
+ */
 export async function readIdToken(jwt: Jwt, token: string): Promise<IssuedIdToken | null> {
   const claims = await jwt.readIssued(token, 'JWT')
   if (claims?.type !== 'id') return null

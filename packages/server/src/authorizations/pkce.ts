@@ -10,8 +10,9 @@ export function isCodeChallenge(text: string): boolean {
 }
 
 /**
- * Whether the verifier of the token request matches the challenge of the authorization request. A verifier without a
- * challenge is refused too: somebody removed the challenge from the authorization request (RFC 9700 section 4.8.2).
+ * Whether the verifier of the token request matches the challenge of the authorization request, or neither was sent. A
+ * verifier without a challenge is refused: somebody removed the challenge from the authorization request (RFC 9700
+ * section 4.8.2).
  */
 export function provesChallenge(challenge: string | null, verifier: string | null): boolean {
   if (challenge === null || verifier === null) return challenge === verifier

@@ -15,9 +15,9 @@ export interface PushedRequest {
 }
 
 export interface PushedRequests {
-  /** Creates the `request_uri` of a validated request. The request can be answered by one code only. */
+  /** Creates the `request_uri` of a validated request, which one code only can answer. `expiresIn` is in seconds. */
   push(params: RequestParams): { requestUri: string; expiresIn: number }
-  /** Reads a `request_uri`; null if it does not have the form of this service's. */
+  /** Reads a `request_uri`: `expired` also if it was not sealed here; null if it does not begin like this service's. */
   open(requestUri: string): PushedRequest | 'expired' | null
 }
 

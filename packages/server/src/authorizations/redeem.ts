@@ -33,8 +33,9 @@ export type Redeem = (wanted: CodeRedemption, caller: Caller) => Promise<Redeeme
 
 /**
  * Redeems a code once: one conditional update picks the winner of concurrent calls and opens its session in the same
- * transaction. A code that is presented a second time by its client, with the right verifier, ends the session that it
- * opened (RFC 6749 section 4.1.2). Without the verifier nothing is consumed or ended, so a stolen code does no harm.
+ * transaction. A code that is presented a second time by its client, with the right verifier and redirect URI, ends the
+ * session that it opened (RFC 6749 section 4.1.2). If one of these is wrong, nothing is consumed or ended, so that a
+ * stolen code alone does no harm.
  */
 export function createRedeem({ storage, clock, sessions }: RedeemDeps): Redeem {
   const { store } = storage

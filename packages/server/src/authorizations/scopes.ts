@@ -8,8 +8,8 @@ const IGNORED_SCOPES = ['address', 'phone']
 const SCOPE_SYNTAX = /^[a-z][a-z0-9._:-]{0,63}$/
 
 /**
- * The scopes that the app requests, without ignored ones. If the app may not ask for one of them, `refused` is the
- * message about it.
+ * The scopes that the app requests, without ignored ones. If the app may not ask for one of them, or asks for more than
+ * `MAX_SCOPES`, `refused` is the message about the first scope that is one too many or not allowed.
  *
  * @param text RFC 6749 section 3.3: separated by spaces
  */

@@ -33,7 +33,10 @@ export interface BillingStore {
   authorizations(userId: string): Promise<ChargeAuthorization[]>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/**
+ * Changes of balances and authorisations. Their transaction also records what the journal and webhooks learn of them
+ * (endings/facts.ts).
+ */
 export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Returns null and
@@ -43,8 +46,8 @@ export interface BillingChanges {
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
   /**
-   * Like `post`. But if the key lineage would exceed `caps`, writes nothing and returns the period of the exceeded
-   * limit.
+   * Like `post`, but also returns what the key lineage has spent. If the lineage would exceed `caps`, writes nothing
+   * and returns the period of the exceeded limit.
    */
   charge(entry: Omit<LedgerEntry, 'balanceAfter'>, caps: SpendCaps): Promise<PostedEntry | SpendPeriod | null>
   /** Records that the address with this keyed hash got its trial credit. True the first time only. */

@@ -28,8 +28,9 @@ export interface WantedCharge {
 
 export interface Charges {
   /**
-   * Charges an amount to a user's balance, once for each Idempotency-Key: the same key with the same arguments
-   * returns the same entry. A refused charge is not recorded and may be retried with its key.
+   * Charges an amount to a user's balance, once for each Idempotency-Key of the app within `IDEMPOTENCY_WINDOW`: the
+   * same key with the same arguments returns the same entry. A refused charge is not recorded and may be retried with
+   * its key.
    *
    * @throws KeywayError `charge_not_authorized` (no authorisation, no such active user, or no such active key of the
    *   user), `insufficient_balance`, `spend_limit_reached`, `idempotency_conflict`; `rate_limited` while hundreds of
@@ -38,7 +39,10 @@ export interface Charges {
   charge(app: Pick<App, 'id'>, wanted: WantedCharge, idempotencyKey: string): Promise<LedgerEntry>
 }
 
-/** Called in the transaction that books the charge or refuses it, with what the key's lineage has spent after it. */
+/**
+ * Called for a charge with a key that is booked or refused by a spend limit, in its transaction and with what the key's
+ * lineage has spent after it.
+ */
 export type OnSpend = (tx: Transaction, spend: KeySpend) => Promise<void>
 
 type ChargeRefusal = 'charge_not_authorized' | 'insufficient_balance' | 'idempotency_conflict'

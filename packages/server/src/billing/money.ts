@@ -2,7 +2,7 @@
 export type MicroDollars = number
 
 export const MICROS_PER_DOLLAR = 1_000_000
-/** The initial balance of a new account, unless the policies set another. */
+/** The trial credit of an address's first account, unless the policies set another. */
 export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
 export const CURRENCY = 'USD'
 /** The largest single amount, so that sums stay exact in a double. */
@@ -21,7 +21,7 @@ export function formatMoney(amount: MicroDollars): string {
 
 const AMOUNT_SYNTAX = /^(0|[1-9]\d{0,6})(?:\.(\d{1,6}))?$/
 
-/** Parses a positive decimal with at most 6 places; null for anything else. */
+/** Parses a positive decimal with at most 6 places, up to `MAX_AMOUNT`; null for anything else. */
 export function parseAmount(text: string): MicroDollars | null {
   const match = AMOUNT_SYNTAX.exec(text)
   if (!match) return null

@@ -6,9 +6,9 @@ import type { Storage } from '../store.ts'
 import { readClientMetadata } from './client-metadata.ts'
 import { createReadLimits } from './read-limits.ts'
 
-/** How long a document is cached. */
+/** How long a document is cached, or the stored metadata that are used because it could not be fetched. */
 const DOCUMENT_TTL = HOUR
-/** How long the absence of a document is cached. */
+/** How long it is cached that a client has neither a document nor stored metadata. */
 const ABSENCE_TTL = MINUTE
 const MAX_DOCUMENTS = 1000
 
@@ -18,8 +18,8 @@ interface CachedDocument {
 }
 
 /**
- * The client that the metadata document at the URL `clientId` describes. Null if there is no document, or too many were
- * fetched for the network of the caller.
+ * The client that the metadata document at the URL `clientId` describes. If the document cannot be fetched, or too many
+ * were fetched for the caller's network, the client as it was at its last consent, or null if there was none.
  */
 export type FindDocument = (clientId: string, network: string) => Promise<App | null>
 

@@ -10,7 +10,12 @@ import type { Registration } from './registration.ts'
  * or that a metadata document describes.
  */
 export interface Clients {
-  /** The app with this client id: registered, or described by the document at that URL. @param network of the caller */
+  /**
+   * The app with this client id: registered or, where the operator allows it, described by the document at that URL.
+   * Null if there is none.
+   *
+   * @param network of the caller
+   */
   find(clientId: string, network: string): Promise<App | null>
   /** Loads the registration of clients on first use; null if the operator does not allow it. */
   registration: (() => Promise<Registration>) | null

@@ -30,7 +30,7 @@ export interface RegisteredClient {
   authMethod: AuthMethod
   /** Null for a client without a secret. */
   secret: string | null
-  /** Seconds. */
+  /** Seconds since 1970. */
   issuedAt: number
 }
 
@@ -40,8 +40,8 @@ export type Registration = (
 ) => Promise<RegisteredClient | { error: string; description: string }>
 
 /**
- * Dynamic client registration (RFC 7591), without authentication where the operator allows it. A client without
- * sign-ins is removed after some days.
+ * Dynamic client registration (RFC 7591), without authentication where the operator allows it. A client to which
+ * nobody consents is removed after some days.
  */
 export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
   const registrations = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })

@@ -29,7 +29,8 @@ export interface DeviceAuthorizationStore {
   /** The redeemed authorization that opened the session. */
   findBySession(sessionId: string): Promise<DeviceAuthorization | null>
   /**
-   * Records the one key of a session. Null if the session has a key already, or was not opened after `redeemedAfter`.
+   * Records the one key of a session that a redemption opened. Null if the session has a key already, or no redemption
+   * after `redeemedAfter` opened it.
    */
   claimKey(sessionId: string, keyId: string, redeemedAfter: Instant): Promise<DeviceAuthorization | null>
   /** Deletes authorizations that expired before this instant, at most `batch`. Returns how many. */

@@ -31,7 +31,7 @@ const TICKET_BYTES = 16
 /** Attempts to find an unused user code. There are 2.5 × 10^10 codes, so three collisions in a row mean a defect. */
 const USER_CODE_ATTEMPTS = 3
 
-/** Requests per network and node: each stores a row for ten minutes, so this bounds what strangers can store. */
+/** Requests per network and node: each stores a row for 70 minutes, so this bounds what strangers can store. */
 export const DEVICE_REQUEST_LIMITS: readonly RateWindow[] = [
   { window: 'minute', limit: 30 },
   { window: 'hour', limit: 300 },
@@ -58,7 +58,7 @@ export interface DeviceCodes {
   interval: number
 }
 
-/** Why a poll returns no token: the error codes of RFC 8628 section 3.5. */
+/** Why a poll returns no token: an error code of RFC 8628 section 3.5, or `invalid_grant` of RFC 6749 section 5.2. */
 export type PollRefusal =
   | 'authorization_pending'
   | 'slow_down'
@@ -84,7 +84,7 @@ export interface DeviceAuthorizations {
     person: { email: EmailAddress },
     caller: Caller,
   ): Promise<DeviceAuthorization | null>
-  /** The registered name of the app that made the request. */
+  /** The registered name of the app that made the request; its client id if the app was removed meanwhile. */
   clientName(request: Pick<DeviceAuthorization, 'clientId'>): Promise<string>
   /** A pending request, or null. */
   pending(id: string): Promise<DeviceAuthorization | null>

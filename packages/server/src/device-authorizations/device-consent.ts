@@ -14,7 +14,7 @@ function isStoredAsConsent({ clientId }: DeviceAuthorization): boolean {
   return clientId !== CLI_CLIENT_ID
 }
 
-/** Records the person's consent to what the page showed, unless the operator trusts the app. */
+/** Records the person's consent to what the page showed, unless the app needs none or is the keyway command. */
 export async function grantConsent(
   tx: Transaction,
   approved: DeviceAuthorization,

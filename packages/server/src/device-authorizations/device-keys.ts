@@ -12,7 +12,9 @@ import type { Storage, Transaction } from '../store.ts'
 import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authorization.ts'
 import { keyScopesOf } from './keyway-cli.ts'
 
-/** The maximum lifetime of a key that a device creates, which is also the default. */
+/**
+ * The maximum lifetime of a key that a device creates. Also the default, unless the maximum of the policies is shorter.
+ */
 export const MAX_DEVICE_KEY_LIFETIME = 90 * DAY
 
 /** A new key as the device requests it. */
@@ -27,7 +29,7 @@ export interface DeviceKeys {
    * the owner.
    *
    * @param session the session of the access token
-   * @throws KeywayError `insufficient_scope` (scopes that were not approved; a second key; too late),
+   * @throws KeywayError `insufficient_scope` (no scopes or unapproved ones; a second key; too late),
    *   `invalid_request` (an expiry beyond 90 days), and as `ApiKeys.create` does
    */
   create(session: Session, wanted: DeviceKey, caller: Caller): Promise<{ key: string; apiKey: ApiKey }>

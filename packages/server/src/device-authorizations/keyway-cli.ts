@@ -1,7 +1,7 @@
 import { MAX_SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { CLI_CLIENT_ID } from '../apps/app.ts'
 
-/** The right to create one key, which no key can hold. */
+/** The scope that gives a token the right to create one key. No key can have this scope. */
 export const KEYS_CREATE = 'keys:create'
 const DEFAULT_KEY_SCOPE = 'agent:connect'
 

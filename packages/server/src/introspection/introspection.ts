@@ -18,7 +18,8 @@ import { createKeyIntrospection, type KeyIntrospectionDeps, refusalAsValue } fro
 export interface Introspection {
   /**
    * Introspects a key, access token or agent token. The answer is the same for unknown and for inactive credentials,
-   * and does not say why one is inactive. Counts an introspection, but does not change `last_used_at`.
+   * and does not say why one is inactive. Counts an introspection for the owner of a key or session, but does not
+   * change `last_used_at`.
    *
    * @param app the requesting app, which also gets `external_id`, `metadata` and `limits` of keys that it covers
    * @param consume number of calls to count against the key's rates and quota; 0 counts nothing
@@ -27,8 +28,8 @@ export interface Introspection {
    */
   introspect(token: string, app?: RequestingApp, consume?: number): Promise<IntrospectionAnswer>
   /**
-   * Introspects several credentials; the answers are in the order of `checks`. An error that `introspect` would throw
-   * is the answer to its check. Metadata and spending of all API keys are read together.
+   * Introspects several credentials; the answers are in the order of `checks`. A `KeywayError` that `introspect` would
+   * throw is the answer to its check. Metadata and spending of all API keys are read together.
    */
   introspectMany(
     checks: readonly TokenCheck[],
@@ -175,7 +176,10 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     }
   }
 
-  /** The audience that a token claims, if it is registered. Not verified: the caller must verify the token for it. */
+  /**
+   * The audience that a token claims, if it is the hub's, this service's or a registered app's; otherwise null. Not
+   * verified: the caller must verify the token for it.
+   */
   async function audienceOf(token: string): Promise<string | null> {
     const claimedAud = claimedAudience(token)
     if (claimedAud === null || claimedAud === hubAudience(publicUrl) || claimedAud === publicUrl)

@@ -29,7 +29,12 @@ export interface KeyIntrospection {
   ): Promise<(IntrospectionAnswer | KeywayError)[]>
   /** The key; null if it is unknown, belongs to another owner, or is not usable. */
   find(keyId: string, ownerId: string): Promise<OwnedApiKey | null>
-  /** External id, metadata and remaining limits of the key, if the app covers the key; otherwise an empty object. */
+  /**
+   * Consumes calls of the key, and returns its external id, metadata and remaining limits. If the app does not cover
+   * the key, an empty object.
+   *
+   * @throws KeywayError if calls are to be consumed, as `Introspection.introspect` does
+   */
   detailsForApp(
     apiKey: OwnedApiKey,
     app: RequestingApp | undefined,
@@ -45,7 +50,10 @@ export interface KeyIntrospectionDeps {
   publicUrl: string
 }
 
-/** Values of keys that are stored in other rows: metadata by key id, spending by lineage id; null if no key has any. */
+/**
+ * Values of keys that are stored in other rows: metadata by key id, and spending by lineage id. Null where no key has
+ * metadata, or a spend limit.
+ */
 interface StoredDetails {
   metadata: ReadonlyMap<string, string> | null
   spent: ReadonlyMap<string, SpentSums> | null
@@ -127,7 +135,10 @@ export function createKeyIntrospection({
     }
   }
 
-  /** Consumes calls of the key, and returns what remains of its limits; null if the app does not cover the key. */
+  /**
+   * Consumes calls of the key, and returns what remains of its limits. If the app does not cover the key: null, or the
+   * error `forbidden` if calls are to be consumed.
+   */
   async function limitsAfterConsuming(
     apiKey: OwnedApiKey,
     app: RequestingApp | undefined,

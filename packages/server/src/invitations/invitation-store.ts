@@ -15,9 +15,9 @@ export interface InvitationStore {
   prune(expiredBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/** Changes of invitations. Their transaction also records them for the journal (endings/facts.ts). */
 export interface InvitationChanges {
-  /** Accepts the pending invitation of an address. Null for all but one of concurrent callers. */
+  /** Accepts the pending invitation of an address. Null if there is none, or a concurrent caller accepted it first. */
   accept(email: EmailAddress, userId: string, at: Instant): Promise<Invitation | null>
   /** Returns null and writes nothing if the invitation is unknown or was accepted or revoked before. */
   revoke(id: string, at: Instant): Promise<Invitation | null>
@@ -26,8 +26,8 @@ export interface InvitationChanges {
 /** Changes by administrators, which only audited transactions have. endings/facts.ts defines what they record. */
 export interface AdministrativeInvitationChanges {
   /**
-   * Inserts an invitation, revokes the pending ones of its address, and returns the ids of the revoked ones. The
-   * transaction must have called `lockAddress` before.
+   * Inserts an invitation, revokes the earlier ones of its address that were neither accepted nor revoked (expired ones
+   * too), and returns the ids of those. The transaction must have called `lockAddress` before.
    */
   insert(invitation: Invitation): Promise<string[]>
 }

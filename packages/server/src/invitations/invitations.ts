@@ -13,20 +13,22 @@ import { INVITATION_LIFETIME, type Invitation, type InvitedRole } from './invita
 
 export interface Invitations {
   /**
-   * Invites an address by mail, for seven days, and revokes its earlier invitation if that is pending. The mail is in
-   * the language of `locale` (BCP 47), otherwise in the inviter’s.
+   * Invites an address by mail, for seven days, and revokes its earlier invitation if that was not accepted. The mail
+   * is in the language of `locale` (BCP 47), otherwise in the inviter’s.
    * @throws KeywayError `invalid_request` (the address has an account), `rate_limited`
    */
   invite(
     wanted: { email: EmailAddress; role: InvitedRole | null; locale?: string | null },
     by: ActedBy,
   ): Promise<Invitation>
-  /** Revokes an invitation. Permanent and idempotent; an accepted one is unchanged. */
+  /** Revokes an invitation. Permanent and idempotent; an accepted one is unchanged. @throws KeywayError `not_found` */
   revoke(id: string, by: ActedBy): Promise<Invitation>
-  /** Accepts the pending invitation of an address that signs in, in the transaction of the sign-in. */
+  /** Accepts the pending invitation of an address that signs in, in that transaction. Null if there is none. */
   accept(tx: Transaction, email: EmailAddress, userId: string, now: Instant): Promise<Invitation | null>
   /**
-   * Gives the role of an accepted invitation. Must come last in the transaction: it locks the head of the audit chain.
+   * Gives the role of an accepted invitation, unless the user's role has as many rights or the inviter is no longer an
+   * administrator. Returns the user after that. Must come last in the transaction: it locks the head of the audit
+   * chain.
    */
   giveRole(tx: Transaction, accepted: Invitation, user: User): Promise<User>
 }
@@ -122,7 +124,7 @@ export function createInvitations({
     return actor.id === null ? null : ((await tx.users.find(actor.id))?.locale ?? null)
   }
 
-  /** Whether the inviter is still an administrator; otherwise the invitation gives no role. */
+  /** Whether the inviter is still an administrator, or is the `keyway` command. Otherwise there is no role to give. */
   async function isInviterAdministrator(tx: Transaction, { invitedBy }: Invitation): Promise<boolean> {
     if (invitedBy === null) return true
     const inviter = await tx.users.find(invitedBy)

@@ -34,7 +34,7 @@ export const WRONG_CODES_PER_NETWORK: readonly { ipv4: number | null; ipv6: numb
  */
 export const WRONG_CODES_RECOGNISED = 5
 
-/** A wrong code that was compared with the right one. */
+/** A sign-in code that was compared with the right one and differed, or a typed user code that no device shows. */
 export interface WrongCode {
   id: string
   linkId: string

@@ -37,7 +37,7 @@ export interface MagicLinkStore {
   /** Blocks sign-ins to the address and new links to it until the transaction ends. Must precede the account's lock. */
   lockAddress(email: EmailAddress): Promise<void>
   /**
-   * Replaces the address by `erased` in its links, and deletes its sends where no other address shares the bucket.
+   * Replaces the address by `erased` in its links, and deletes its buckets unless it has a `+tag` (`ownBucketNamesOf`).
    * Call it only after `lockAddress`.
    */
   forgetAddress(email: EmailAddress, erased: ErasedAddress): Promise<void>
@@ -47,17 +47,19 @@ export interface MagicLinkStore {
   clearSends(bucket: string): Promise<void>
   /**
    * Deletes links that expired, and sends that were accepted, before the given instants; at most `batch` of each.
-   * Returns how many it deleted.
+   * Returns the sum of both numbers.
    */
   prune(linksBefore: Instant, sendsBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/** Changes of links. Their transaction also records them for the journal (endings/facts.ts). */
 export interface MagicLinkChanges {
   /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
   consume(id: string, at: Instant): Promise<MagicLink | null>
   /** Ends the other live links of the address, which then count as used. Returns their ids. */
   consumeOthers(email: EmailAddress, exceptId: string, at: Instant): Promise<string[]>
-  /** Ends all live links of an address whose account was suspended or deleted. Returns their ids. */
+  /**
+   * Ends all live links of an address: its account was suspended or deleted, or changed its address. Returns their ids.
+   */
   consumeAllOf(email: EmailAddress, at: Instant): Promise<string[]>
 }

@@ -16,7 +16,10 @@ export interface MagicLink {
   tokenHash: string
   /** Keyed hash of the code; see login-code.ts. */
   codeHash: string
-  /** The address, or the hash that replaced it when its account was deleted. A link with such a hash is never live. */
+  /**
+   * The address, or the hash that replaced it when its account was deleted or changed its address. A link with such a
+   * hash is never live.
+   */
   email: EmailAddress | ErasedAddress
   appId: string
   createdAt: Instant

@@ -17,7 +17,10 @@ export interface SendLimits {
   networkLimits: readonly SendWindow[] | null
 }
 
-/** Sends that are counted together: to a mailbox, by a client network, or to a mailbox from recognised browsers. */
+/**
+ * Sends that are counted together: to a mailbox, to a mailbox from recognised browsers, by a client network, or to
+ * confirm changes of an account.
+ */
 export interface SendBucket {
   /** Begins with `address:`, `returning:`, `network:` or `account:`. */
   name: string
@@ -147,8 +150,8 @@ export function addressBucketName(email: EmailAddress): string {
 }
 
 /**
- * The bucket of browsers with an earlier sign-in to this address, used instead of the mailbox's. It has the same
- * limits, and strangers cannot exhaust it; otherwise they could lock a person out by using up the mailbox's sends.
+ * Name of the bucket of browsers with an earlier sign-in to this address, used instead of the mailbox's. It has the
+ * same limits, and strangers cannot exhaust it; otherwise they could lock a person out by using up the mailbox's sends.
  */
 export function returningBucketName(email: EmailAddress): string {
   return `returning:${withoutTag(email)}`

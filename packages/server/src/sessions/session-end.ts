@@ -7,7 +7,7 @@ import { parseRefreshToken } from './refresh-token.ts'
 import type { Session, SessionEndCause } from './session.ts'
 
 export interface SessionEndOperations {
-  /** The session of a genuine refresh token, even if the token was rotated or the session has ended. */
+  /** The session of a genuine refresh token, even if the token was rotated or the session has ended. Otherwise null. */
   ofRefreshToken(refreshToken: string): Promise<Session | null>
   /** Ends the session of a refresh token, even if the token was rotated. False if there is no such session. */
   endByToken(refreshToken: string, by: SessionEndCause, caller: Caller): Promise<boolean>
@@ -105,8 +105,8 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
   }
 
   /**
-   * Ends a session, and with a page session also the sessions of apps that were granted in it. False if it had ended
-   * before.
+   * Ends a session, and with a page session also the sessions of apps that were granted in it, except those with
+   * offline access. False if it had ended before.
    */
   async function endWithin(
     tx: Transaction,

@@ -24,12 +24,16 @@ export interface SessionStore {
   moveToSignIn(fromId: string, toId: string): Promise<void>
   /** Moves `lastUsedAt` of a page session forward. */
   touch(id: string, at: Instant): Promise<void>
-  /** Live sessions: not ended, last used after `idleSince`, `expiresAt` later than `now`. */
+  /** Live sessions, newest first: not ended, last used after `idleSince`, `expiresAt` later than `now`. */
   listLive(userId: string, now: Instant, idleSince: Instant, page: PageRequest): Promise<Slice<Session>>
+  /** Removes at most `batch` sessions that ended or expired before `endedBefore`. Returns how many. */
   prune(endedBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/**
+ * Changes of sessions. Their transaction also records what other nodes, people, webhooks and the journal learn of an
+ * end, and webhooks of a new session (endings/facts.ts).
+ */
 export interface SessionChanges {
   insert(session: Session): Promise<void>
   /** Null if the session had ended already; the first end is kept. */

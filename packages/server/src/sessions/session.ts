@@ -21,7 +21,7 @@ export interface AppGrant {
   signInId?: string
 }
 
-/** One sign-in: a family of refresh tokens. */
+/** One sign-in of a person, or one grant to an app: a family of refresh tokens or, for kind `page`, a cookie. */
 export interface Session {
   id: string
   userId: string

@@ -56,21 +56,21 @@ export interface Sessions extends SessionAuthentication, SessionEndOperations {
   credentials<Kind extends SignInKind>(kind: Kind, user: User, session: Session): StartedSession<Kind>
   /**
    * Signs the tokens of an app's session.
-   * @throws KeywayError `invalid_refresh_token` if the app was removed meanwhile
+   * @throws KeywayError `invalid_refresh_token` if the app, or the app of the session's audience, was removed meanwhile
    */
   appTokens(user: User, session: Session): Promise<SessionTokens>
   /**
    * Rotates a refresh token.
    *
    * @param retryKey the request's Idempotency-Key
-   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`
+   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`, `unavailable` (every attempt lost the race)
    */
   refresh(refreshToken: string, retryKey: string | null, caller: Caller): Promise<StartedSession<'api'>>
   /**
    * Rotates a refresh token of an app's session by the same rules as `refresh`; call `appTokens` with the result. A
    * token of another app is refused like an unknown one, and its session continues.
    *
-   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`
+   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`, `unavailable` (every attempt lost the race)
    */
   refreshForApp(
     refreshToken: string,

@@ -15,8 +15,8 @@ export interface Jwt {
   /** Signs a token with EdDSA on the event loop; `typ` goes into the header with `alg` and `kid`. */
   sign(typ: JwtType, claims: Claims): string
   /**
-   * Signs a token with any algorithm, under load in another thread. On the hot path. The first use of an algorithm
-   * creates its key.
+   * Signs a token with any algorithm: RS256 in another thread, EdDSA only under load, ES256 on the event loop. On the
+   * hot path. The first use of an algorithm creates its key.
    */
   signAs(alg: SigningAlg, typ: JwtType, claims: Claims): Promise<string>
   /**
@@ -25,8 +25,8 @@ export interface Jwt {
    */
   verify(token: string, expected: { typ: JwtType; audience: string }): Promise<Claims | null>
   /**
-   * The claims of a token with this header type that one of our own keys signed, for any audience, even if it has
-   * expired: such a token shows what was issued, and must not authenticate anybody.
+   * The claims of a token with this header type that one of our own published keys signed, for any audience, even if it
+   * has expired: such a token shows what was issued, and must not authenticate anybody. Null for anything else.
    */
   readIssued(token: string, typ: JwtType): Promise<Claims | null>
 }

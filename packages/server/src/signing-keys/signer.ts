@@ -15,7 +15,7 @@ const MAX_BATCH = 64
  */
 const BUSY_TURNS_BEFORE_START = 250
 
-/** Its garbage is of one message each, so that more space would only take memory. */
+/** The thread allocates only for the current message, so a larger young generation would only take memory. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 4 }
 
 /** Makes Ed25519 signatures: on the event loop, and under load in a second thread, where there is a core for it. */

@@ -18,7 +18,7 @@ import type { SigningAlg, SigningKey } from './signing-key.ts'
 export interface SigningKeys extends Reloading {
   /** Creates the first Ed25519 key if there is none, and decrypts the stored keys. @throws SealError */
   load(): Promise<void>
-  /** Reads the stored keys again. */
+  /** Reads the stored keys again, and decrypts new ones. @throws SealError */
   reload(): Promise<void>
   /** The Ed25519 key to sign with. Synchronous and cheap, for the hot path. */
   current(): Ed25519SigningKey
@@ -157,8 +157,8 @@ export function createSigningKeys(deps: {
   }
 
   /**
-   * The newest key of the algorithm whose `signsFrom` has passed; if none has, the oldest one; undefined if the algorithm
-   * has no key. On the hot path.
+   * The newest key of the algorithm whose `signsFrom` has passed; if there is none, the oldest one; undefined if the
+   * algorithm has no key. On the hot path.
    */
   function newestSigningKey(alg: SigningAlg): OpenedSigningKey | undefined {
     const now = clock.now()

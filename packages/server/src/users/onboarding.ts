@@ -25,8 +25,9 @@ export interface Onboarding {
    */
   prepare(email: EmailAddress, locale: string | null, now: Instant): Promise<PreparedAccount>
   /**
-   * Adds everything that a new account has to a user whom the same transaction inserted: trial credit, free
-   * subscription, the authorisations for first-party apps to charge, a security event and the welcome mail.
+   * Adds everything that a new account has, to a user whom the same transaction inserted or to an imported one at the
+   * first sign-in: trial credit, free subscription, the authorisations for first-party apps to charge, a security event
+   * and the welcome mail.
    *
    * @param amount the amount of the trial credit
    */

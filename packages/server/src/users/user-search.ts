@@ -1,6 +1,9 @@
 import type { UserSearch } from './user-store.ts'
 
-/** The search for a typed text: a key prefix, a domain with its `@`, or otherwise the beginning of an address. */
+/**
+ * The search for a typed text: a key prefix, a domain with its `@`, or otherwise the beginning of an address; undefined
+ * for none, which lists everybody.
+ */
 export function searchOf(query: string | undefined): UserSearch['by'] {
   const text = query?.trim() ?? ''
   if (text === '') return undefined

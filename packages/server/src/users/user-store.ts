@@ -30,7 +30,7 @@ export interface UserStore {
   findMany(ids: readonly string[]): Promise<User[]>
   /** Claims the onboarding of an imported account: true for one caller only. */
   claimOnboarding(id: string): Promise<boolean>
-  /** The operator's own id for an imported person. */
+  /** The operator's own id for an imported person; null if there is none. */
   externalIdOf(id: string): Promise<string | null>
   /**
    * Locks the user's row until the transaction ends and returns it. Operations that count before they insert (the key
@@ -69,7 +69,10 @@ export interface AdministrativeUserChanges {
   activate(id: string, at: Instant): Promise<User | null>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/**
+ * Changes of accounts. Their transaction also announces each one to webhooks, and records for other nodes, the owner
+ * and the journal if an account ends, or its address or the date of its deletion changes (endings/facts.ts).
+ */
 export interface UserChanges {
   /** Returns false and writes nothing if the address has an account already. */
   insert(user: User): Promise<boolean>
@@ -87,6 +90,6 @@ export interface UserChanges {
   postponeDeletion(id: string, until: Instant, now: Instant): Promise<User | null>
   /** Returns null and writes nothing unless the account is active, has the address `from`, and no account has `to`. */
   changeEmail(id: string, from: EmailAddress, to: EmailAddress, by: Attribution): Promise<User | null>
-  /** Sets the status to deleted and erases name and address. Null if the account was deleted before. */
+  /** Sets the status to deleted, and erases all personal data of the row. Null for an unknown or deleted account. */
   erase(id: string, at: Instant): Promise<User | null>
 }
