@@ -7,8 +7,8 @@ import type { Policies } from '../policies/policy.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 
 /**
- * The conditions of an administrator's search for keys. All given ones must hold. Keys are sorted by prefix if a prefix
- * is given, soonest expiry first if only `expiresBefore` decides the order, and otherwise newest first.
+ * The conditions of an administrator's search for keys. All given ones must hold. Keys are sorted by prefix if one is
+ * given; otherwise newest first, or soonest expiry first with `expiresBefore` and without an external id.
  */
 export interface KeySearch {
   prefixBeginning?: string

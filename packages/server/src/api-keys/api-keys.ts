@@ -126,7 +126,9 @@ export interface ApiKeys {
    * timer and at shutdown. Never rejects: what could not be written is kept for the next call.
    */
   flushUses(): Promise<void>
-  /** Mails owners 14, 7 and 1 days before their key expires, once for each. Returns how many mails were queued. */
+  /**
+   * Mails the owners of keys that expire within 14, 7 and 1 days, once for each period. Returns how many were queued.
+   */
   warnOfExpiry(): Promise<number>
 }
 

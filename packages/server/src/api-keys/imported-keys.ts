@@ -5,7 +5,7 @@ import type { Storage } from '../store.ts'
 
 /** Maximum length of a text that is looked up as an imported key, in characters. */
 const MAX_IMPORTED_KEY_LENGTH = 512
-/** The beginning of a refresh token, of an app secret or of a JSON Web Token: such a text is never an imported key. */
+/** Beginnings of refresh tokens, app secrets and JSON Web Tokens, which are never looked up as imported keys. */
 const OTHER_CREDENTIAL = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
 
 /**
@@ -13,6 +13,7 @@ const OTHER_CREDENTIAL = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
  * format of this service's own keys is refused without a database read.
  */
 export interface ImportedKeys extends Reloading {
+  /** Reads whether any imported key exists. */
   load(): Promise<void>
   /** Whether the text may be a key, and is worth a look-up. */
   mayBeKey(text: string): boolean

@@ -40,7 +40,10 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
       )
     },
 
-    /** Revokes a key that somebody found and presents; its owner is notified. False if there is no such key. */
+    /**
+     * Revokes a key that somebody found and presents; notifies its owner unless it was revoked before. False if there
+     * is no such key.
+     */
     async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
       const foundKey = imported.mayBeKey(key) ? await store.apiKeys.findByHash(sha256(key)) : null
       if (!foundKey) return false

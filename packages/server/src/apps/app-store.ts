@@ -30,7 +30,7 @@ export interface AppStore {
   secrets(appId: string): Promise<string[]>
   /** Like `secrets`, each with the time at which it was added. */
   datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
-  /** When the app with this id was removed; null if it is registered, again or still, or never was. */
+  /** When the app with this id was removed; null if an app with this id is registered, or never was. */
   removedAt(id: string): Promise<Instant | null>
 }
 

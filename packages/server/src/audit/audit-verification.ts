@@ -14,7 +14,7 @@ export type VerificationResult = { rows: number; isSealed: boolean } | { mistake
 
 /**
  * Reads all rows and computes their hashes again: finds a changed, missing, added or moved row, and seals that were not
- * made with `KEYWAY_SECRET`. Does not find that rows after the last seal were removed or replaced by a chain of other
+ * made with `KEYWAY_SECRET`. Cannot detect that rows after the last seal were removed or replaced by a chain of other
  * rows, if the stored head of the chain was changed to match.
  */
 export async function verifyAudit({

@@ -43,7 +43,9 @@ export interface Authorizations {
    * pushed parameters if it was pushed, and none if the pushed request has expired.
    */
   localesOf(query: URLSearchParams): string[]
-  /** What the person must do before the request can be answered; a refusal if a `prompt` or a hint rules that out. */
+  /**
+   * What the person must do before the request can be answered; a refusal if `prompt` or `id_token_hint` requires one.
+   */
   decide(browserRequest: BrowserRequest, signedIn: SignedIn | null): Promise<Decision>
   /**
    * Issues a code and returns the URL to redirect the browser to, with the code, or with an error if the person was

@@ -15,9 +15,9 @@ export interface PushedRequest {
 }
 
 export interface PushedRequests {
-  /** Creates the `request_uri` of a validated request, which one code only can answer. `expiresIn` is in seconds. */
+  /** Creates the `request_uri` of a validated request, which only one code can answer. `expiresIn` is in seconds. */
   push(params: RequestParams): { requestUri: string; expiresIn: number }
-  /** Reads a `request_uri`: `expired` also if it was not sealed here; null if it does not begin like this service's. */
+  /** Reads a `request_uri`. `expired` also if it is not genuine; null if it lacks the prefix of request URIs. */
   open(requestUri: string): PushedRequest | 'expired' | null
 }
 

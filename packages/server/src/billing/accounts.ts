@@ -16,6 +16,7 @@ export interface Account {
 }
 
 export interface Accounts extends ChargeAuthorizations {
+  /** @throws KeywayError `not_found` for an unknown user */
   get(userId: string): Promise<Account>
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
   /**

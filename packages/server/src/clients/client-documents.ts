@@ -24,7 +24,7 @@ interface CachedDocument {
 export type FindDocument = (clientId: string, network: string) => Promise<App | null>
 
 /**
- * Clients whose id is the https URL of a document with their metadata (OAuth Client ID Metadata Document). If a
+ * Finds clients whose id is the URL of a document with their metadata (OAuth Client ID Metadata Document). If a
  * document can no longer be fetched, the client's metadata from its last consent applies.
  */
 export function createClientDocuments({

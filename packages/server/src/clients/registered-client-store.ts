@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 
-/** Which apps registered themselves. */
+/** Records which apps registered themselves, and when, so that unused ones can be deleted. */
 export interface RegisteredClientStore {
   insert(appId: string, at: Instant): Promise<void>
   /**

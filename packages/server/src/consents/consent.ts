@@ -7,7 +7,7 @@ export interface Consent {
   userId: string
   appId: string
   scopes: string[]
-  /** When the consent was first given, or given again after a withdrawal. */
+  /** When the consent was first given, or given again after a withdrawal or to a new app with this id. */
   grantedAt: Instant
   revokedAt: Instant | null
 }

@@ -27,8 +27,8 @@ export interface Invitations {
   accept(tx: Transaction, email: EmailAddress, userId: string, now: Instant): Promise<Invitation | null>
   /**
    * Gives the role of an accepted invitation, unless the user's role has as many rights or the inviter is no longer an
-   * administrator. Returns the user after that. Must come last in the transaction: it locks the head of the audit
-   * chain.
+   * administrator. Returns the user with the resulting role. Must come last in the transaction: it locks the head of
+   * the audit chain.
    */
   giveRole(tx: Transaction, accepted: Invitation, user: User): Promise<User>
 }
@@ -124,7 +124,9 @@ export function createInvitations({
     return actor.id === null ? null : ((await tx.users.find(actor.id))?.locale ?? null)
   }
 
-  /** Whether the inviter is still an administrator, or is the `keyway` command. Otherwise there is no role to give. */
+  /**
+   * Whether the inviter is still an administrator, or is the `keyway` command. Otherwise the invitation gives no role.
+   */
   async function isInviterAdministrator(tx: Transaction, { invitedBy }: Invitation): Promise<boolean> {
     if (invitedBy === null) return true
     const inviter = await tx.users.find(invitedBy)

@@ -31,7 +31,7 @@ export interface Jwt {
   readIssued(token: string, typ: JwtType): Promise<Claims | null>
 }
 
-/** Longer tokens are refused unparsed; this service issues none. */
+/** Tokens with more characters are refused unparsed; this service issues none. */
 export const MAX_JWT_LENGTH = 8192
 /** Clock skew between nodes, in seconds, tolerated for `iat` and `nbf`; never for `exp`. */
 const LEEWAY_SECONDS = 5

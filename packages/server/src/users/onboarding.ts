@@ -25,9 +25,9 @@ export interface Onboarding {
    */
   prepare(email: EmailAddress, locale: string | null, now: Instant): Promise<PreparedAccount>
   /**
-   * Adds everything that a new account has, to a user whom the same transaction inserted or to an imported one at the
-   * first sign-in: trial credit, free subscription, the authorisations for first-party apps to charge, a security event
-   * and the welcome mail.
+   * Gives a user everything that a new account has: trial credit, free subscription, the authorisations for first-party
+   * apps to charge, a security event and the welcome mail. The same transaction inserted the user, or an imported one
+   * signs in for the first time.
    *
    * @param amount the amount of the trial credit
    */

@@ -7,7 +7,7 @@ import type { Storage, Transaction } from '../store.ts'
 import type { EmailAddress } from './email-address.ts'
 import type { User } from './user.ts'
 
-/** Created before the transaction that may grant the credit. */
+/** What a grant of the trial credit needs, created before the transaction that may grant it. */
 export interface PreparedCredit {
   id: string
   /** Keyed hash of the address; kept after the account is deleted. */

@@ -19,8 +19,9 @@ import type { User, UserRole } from './user.ts'
 import { accountChange, roleChange, statusChange } from './user-changes.ts'
 
 export interface Users {
+  /** The user with this id, even if deleted; null for an unknown id. */
   get(id: string): Promise<User | null>
-  /** @param who an id or an address. @throws KeywayError `not_found` */
+  /** @param who an id, also that of a deleted user, or an address. @throws KeywayError `not_found` */
   find(who: string): Promise<User>
   /** Imports accounts; addresses that have one already are skipped. */
   importUsers(people: readonly UserToImport[], by: ActedBy): Promise<ImportedUser[]>
