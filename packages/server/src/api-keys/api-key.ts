@@ -65,7 +65,7 @@ export interface ApiKey {
    * continues the counts of its predecessor, and both share them during the overlap.
    */
   lineageId: string
-  /** Set by the owner. */
+  /** Set by the owner. A new key without request limits gets the default ones of the policies. */
   limits: Limits
   /** Set by the operator in addition to `limits`: of two limits of one kind the stricter applies. */
   operatorLimits: Limits

@@ -5,7 +5,7 @@ import { type App, type AppSettings, PERSONAL_SCOPES } from './app.ts'
 
 export const MAX_APP_NAME_LENGTH = 100
 const MAX_URL_LENGTH = 2048
-/** Maximum number of URIs in each list. */
+/** Maximum number of URIs in each of the lists `redirectUris` and `logoutUris`. */
 export const MAX_APP_URIS = 32
 /** Reserved scopes that an app may ask people for only if the operator gave them to it. */
 export const OPERATOR_GRANTED_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']

@@ -14,7 +14,7 @@ import {
   type SaltedReason,
 } from './audit-event.ts'
 
-/** The actor, with network and reason. */
+/** Who acts, from which network, in which request and for what reason. */
 export interface ActedBy {
   actor: Actor
   /** Null for commands and settings. */
@@ -26,7 +26,7 @@ export interface ActedBy {
 /** The result of an administrative operation: its outcome, and what must be recorded. */
 export interface AuditedOutcome<Outcome> {
   outcome: Outcome
-  /** Empty if nothing was changed. */
+  /** The acts to record; empty if there is none, for example because nothing was changed. */
   changes: readonly AuditChange[]
 }
 

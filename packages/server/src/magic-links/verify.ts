@@ -153,7 +153,10 @@ function isByRequester(proof: MagicLinkProof, link: MagicLink): boolean {
   return 'code' in proof || (proof.requestedLoginIds?.includes(link.id) ?? false)
 }
 
-/** Locks the account, so that it cannot be suspended between the check and the session's insert. */
+/**
+ * Locks the account of an address, so that it cannot be suspended between the check and the session's insert. Null if
+ * there is none.
+ */
 async function lockAccount(tx: Transaction, email: EmailAddress): Promise<User | null> {
   const user = await tx.users.findByEmail(email)
   const lockedUser = user && (await tx.users.lock(user.id))

@@ -28,7 +28,7 @@ export interface Session {
   appId: string
   kind: SessionKind
   createdAt: Instant
-  /** Time of the last refresh, or of the last use of its cookie; initially that of the sign-in. */
+  /** Time of the last refresh, or of the last use of its cookie (to the minute); initially `createdAt`. */
   lastUsedAt: Instant
   /** The absolute limit. The idle limit is `lastUsedAt` plus the setting. */
   expiresAt: Instant

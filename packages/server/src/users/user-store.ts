@@ -17,6 +17,7 @@ export interface UserSearch {
     | { addressBeginning: string }
     /** The beginning of a domain, with its `@`. */
     | { domainBeginning: string }
+    /** The beginning of a key. A person with several such keys appears once on a page. */
     | { keyPrefixBeginning: string }
   status?: UserStatus
   role?: UserRole
