@@ -45,8 +45,8 @@ export type VerifyMagicLink =
   | { login_id: string; code: string; email: string; app_id?: string }
 
 /**
- * Client of the whole HTTP API. Errors are `KeywayError`; idempotent calls are retried, honouring `Retry-After`; an
- * expired access token is refreshed automatically.
+ * Client of the HTTP API for users and apps, without the calls of administrators. Errors are `KeywayError`; idempotent
+ * calls are retried, honouring `Retry-After`; an expired access token is refreshed automatically.
  *
  *     const keyway = new Keyway({ url: 'https://keyway.example.com' })
  *     const { login_id } = await keyway.sendMagicLink({ email })
@@ -100,17 +100,22 @@ export class Keyway {
     return answer
   }
 
-  /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
+  /**
+   * Refreshes the session's tokens now; other calls do so when needed. Returns the session's user, or undefined if
+   * another tab or process has just refreshed them.
+   *
+   * @throws KeywayError `authentication_required` if nobody is signed in
+   */
   async refresh(): Promise<UserObject | undefined> {
     return (await this.#tokens.refresh())?.user
   }
 
-  /** The usage of the account, by keys and by sessions, for each hour or day; complete up to some seconds ago. */
+  /** The account's total usage, with all keys and in all sessions, by hour or day; complete up to some seconds ago. */
   usage(range: UsageRange = {}): Promise<UsageAnswer> {
     return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) })
   }
 
-  /** Ends the session on the server, and deletes its tokens from the store. */
+  /** Ends the session on the server, and deletes its tokens from the store. Does nothing if nobody is signed in. */
   async logout(): Promise<void> {
     const refresh_token = await this.#tokens.refreshToken()
     if (refresh_token === undefined) return

@@ -1,4 +1,4 @@
-/** Every `code` an HTTP error can carry. A code is never renamed. */
+/** Every `code` of a problem document. A code is never renamed. */
 export const ERROR_CODES = [
   'invalid_json',
   'invalid_request',
@@ -47,7 +47,10 @@ export interface FieldError {
   message: string
 }
 
-/** The body of every HTTP error (RFC 9457, `application/problem+json`). */
+/**
+ * The body of an HTTP error (RFC 9457, `application/problem+json`); the OAuth endpoints below `/oauth` answer with the
+ * errors of RFC 6749 instead.
+ */
 export interface Problem {
   type: string
   title: string
@@ -56,8 +59,9 @@ export interface Problem {
   code: ErrorCode
   request_id: string
   errors?: FieldError[]
-  /** Seconds. */
+  /** Seconds to wait before the request is repeated. */
   retry_after?: number
+  /** The length of the window whose limit was exceeded. */
   window?: 'second' | 'minute' | 'hour' | 'day'
   /** The setting that defines the exceeded limit. Sent only in development, when mails go to the local inbox. */
   setting?: string

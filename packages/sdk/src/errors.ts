@@ -16,7 +16,7 @@ export type ClientErrorCode =
   | 'request_failed'
 
 export interface KeywayErrorDetails {
-  /** HTTP status; 0 without a response. */
+  /** HTTP status; 0 by default. */
   status?: number | undefined
   retryable?: boolean | undefined
   requestId?: string | undefined
@@ -28,11 +28,17 @@ export interface KeywayErrorDetails {
   cause?: unknown | undefined
 }
 
-/** All errors that this package throws. `code` is stable; `message` says what to do. */
+/**
+ * The error of all failures in this package; only an aborted call rejects with its signal's own reason. `code` is
+ * stable; `message` says what to do.
+ */
 export class KeywayError extends Error {
   override readonly name = 'KeywayError'
   readonly code: ErrorCode | ClientErrorCode
-  /** HTTP status; 0 without a response. */
+  /**
+   * The HTTP status of the response. Without a response it is 401 where this package itself finds that nobody is signed
+   * in or that a token is invalid, and 0 otherwise.
+   */
   readonly status: number
   /** Whether the error is retryable: the same call may succeed later. */
   readonly retryable: boolean
@@ -91,7 +97,7 @@ function isRetryable(status: number): boolean {
   return status === 429 || status >= 500
 }
 
-/** Converts an error that `fetch` threw. */
+/** Converts an error that `fetch` threw to `network_error`; returns a `KeywayError` as it is. */
 export function errorFromFetch(cause: unknown, url: string): KeywayError {
   if (cause instanceof KeywayError) return cause
   const networkCause = networkCauseOf(cause)

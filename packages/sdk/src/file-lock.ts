@@ -66,7 +66,7 @@ async function awaitTurn(folder: string, clock: SdkClock): Promise<string> {
   }
 }
 
-/** `over`, or the time of the holder's last heartbeat. */
+/** `over`, or the time of the holder's last heartbeat; `0` if the turn's file was removed meanwhile. */
 function stateOf(folder: string, number: number): string {
   if (number === 0) return ENDED
   const { size, mtimeMs } = ignoringErrors(() => statSync(turnFile(folder, number))) ?? {
@@ -76,7 +76,7 @@ function stateOf(folder: string, number: number): string {
   return size > 0 ? ENDED : String(mtimeMs)
 }
 
-/** Takes the lock by creating the turn's file; false if another process was first. */
+/** Takes the lock by creating the turn's file; false if another process was first, or if later turns exist. */
 function createTurn(folder: string, number: number): boolean {
   try {
     writeFileSync(turnFile(folder, number), '', { flag: 'wx', mode: 0o600 })

@@ -10,7 +10,7 @@ export interface JsonRequest {
   signal?: AbortSignal
 }
 
-/** One request without retries. A response without a body is `undefined`. */
+/** One request without retries. Resolves with undefined for a response with status 204. */
 export async function requestJson<Answer>(
   fetch: typeof globalThis.fetch,
   url: string,
@@ -55,7 +55,10 @@ export interface RetryOptions {
   clock?: SdkClock
 }
 
-/** Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls. */
+/**
+ * Retries after retryable errors, with full jitter and never earlier than `Retry-After`. For a call that is not
+ * idempotent, `maxRetries` must be 0.
+ */
 export async function withRetries<Answer>(
   attempt: (signal: AbortSignal) => Promise<Answer>,
   { maxRetries, longestWaitSeconds, timeoutMs, clock = systemClock }: RetryOptions,

@@ -32,7 +32,7 @@ export interface HubConnectionOptions {
   clock: SdkClock
   onReady(connection: HubConnection, frame: ReadyFrame): void
   onFrame(connection: HubConnection, frame: ServerFrame): void
-  /** Called exactly once, unless `close` was called. */
+  /** Called exactly once, unless `close` or `abandon` was called. */
   onClosed(connection: HubConnection, close: HubClose): void
 }
 
@@ -43,7 +43,7 @@ const PONG_DEADLINE_MS = 10_000
 const READY_STATE_OPEN = 1
 const NORMAL_CLOSURE = 1000
 const ABNORMAL_CLOSURE = 1006
-/** Close code of an abandoned socket: after any code but 1000 the hub keeps the connection resumable. */
+/** Close code of an abandoned socket: after any code but 1000 (or no code) the hub keeps the connection resumable. */
 const ABANDONED = 4000
 
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
@@ -83,8 +83,8 @@ export class HubConnection {
   }
 
   /**
-   * Ends the connection for good. Abandons the socket at once, since a dead one may take minutes to close. No further
-   * events are reported.
+   * Ends the connection; with the default code for good, with another one so that it can be resumed. Ignores the socket
+   * from now on, since a dead one may take minutes to close. No further events are reported.
    */
   close(code = NORMAL_CLOSURE): void {
     this.#ended = true
@@ -98,7 +98,7 @@ export class HubConnection {
     }
   }
 
-  /** Abandons the socket, so that another one can resume the connection. */
+  /** Closes the socket with a code after which another socket can resume the connection. */
   abandon(): void {
     this.close(ABANDONED)
   }

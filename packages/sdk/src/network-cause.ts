@@ -20,7 +20,10 @@ const CODE_PATTERNS: [NetworkCause, RegExp][] = [
 /** Maximum number of wrapped errors to inspect. */
 const MAX_DEPTH = 5
 
-/** Looks through the chain of causes: platforms wrap the error of the socket. */
+/**
+ * The cause by the first known error code in the chain of causes, since platforms wrap the error of the socket;
+ * `network` if there is none.
+ */
 export function networkCauseOf(error: unknown, depth = 0): NetworkCause {
   if (typeof error !== 'object' || error === null || depth > MAX_DEPTH) return 'network'
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown }

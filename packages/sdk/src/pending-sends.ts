@@ -22,7 +22,10 @@ const RATE_LIMIT_PAUSE_MS = 1_000
 export interface Delivery {
   /** Number of open connections to which the message was written. */
   delivered: number
-  /** Number of broken connections that get the message if they resume in time; not included in `delivered`. */
+  /**
+   * Number of broken connections that get the message if they resume in time; not included in `delivered`. Absent if
+   * the hub cannot resume connections.
+   */
   held?: number
 }
 
@@ -57,8 +60,8 @@ export class PendingSends {
   }
 
   /**
-   * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the signal aborts or the queue is
-   * full.
+   * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the message is too large, the signal
+   * aborts, the queue is full, or the agent stops.
    */
   add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery> {
     const { id } = message

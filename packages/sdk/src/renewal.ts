@@ -60,7 +60,7 @@ export class Renewal {
     this.#retry()
   }
 
-  /** The hub sent `token_expiring`: renew now. */
+  /** The hub sent `token_expiring`: renew as soon as the minimum interval and a `Retry-After` permit. */
   expiring(): void {
     this.#renewAfter(this.#remainingPauseMs())
   }

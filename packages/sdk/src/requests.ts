@@ -43,7 +43,10 @@ export class Requests {
     this.#send = send
   }
 
-  /** Resolves with the first result; rejects once every receiver answered with an error. */
+  /**
+   * Resolves with the first result. Rejects once every receiver answered with an error, at the timeout, when the signal
+   * aborts, or if the request is refused or cannot be sent.
+   */
   async request(
     to: string,
     data: Json,

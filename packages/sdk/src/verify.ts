@@ -98,7 +98,7 @@ async function verify(
   return claims
 }
 
-/** Keys that the header names or embeds (jku, x5u, jwk) are never used. */
+/** Keys that the header links to or embeds (jku, x5u, jwk) are never used. */
 function checkHeader(part: string, typ: string): { kid: string; alg: unknown } {
   const header = parseObject(part)
   if (!(TOKEN_ALGS as readonly unknown[]).includes(header.alg))

@@ -16,8 +16,9 @@ export { loadOrCreateSecret } from './config/keyway-secret.ts'
 export { ConfigError } from './config/mistakes.ts'
 
 /**
- * Parses the settings from the environment. Reads only the files named by `NAME_FILE` and writes none. If no secret
- * is given and the database is SQLite, `secrets` is empty; `loadOrCreateSecret` then loads or creates it.
+ * Parses the settings from the environment. Reads the files that settings name (secrets as `NAME_FILE`, images, texts)
+ * and writes none. If no secret is given and the database is SQLite, `secrets` is empty; `loadOrCreateSecret` then
+ * loads or creates it.
  *
  * @throws ConfigError that lists all invalid settings, each with an example and never with the value of a secret
  */

@@ -14,7 +14,8 @@ type Coding = 'br' | 'gzip' | 'identity'
 export interface StaticBody {
   /**
    * The representation for a client's `Accept-Encoding` and `If-None-Match` (RFC 9110, sections 12.5.3 and 13.1.2).
-   * Each encoding is computed once, on its first request, on another thread.
+   * `body` is null if the client has this representation already: the answer is then 304. Each encoding is computed
+   * once, on its first request, on another thread.
    */
   select(
     request: StaticRequest,
@@ -59,7 +60,7 @@ async function compress(content: Buffer, coding: Coding): Promise<Buffer<ArrayBu
   return (await promisify(brotliCompress)(content, { params })) as Buffer<ArrayBuffer>
 }
 
-/** Brotli, unless gzip has a higher quality value. */
+/** Brotli, unless gzip has a higher quality value; identity if the client accepts neither. */
 function preferredCoding(acceptEncoding = ''): Coding {
   const qualities = new Map<string, number>()
   for (const part of acceptEncoding.toLowerCase().split(',')) {

@@ -2,8 +2,8 @@ import type { Page } from '@keyway/sdk/protocol'
 import { DAY, type Instant } from './clock.ts'
 
 /**
- * Position of a row for keyset pagination: the next page has strictly older rows. Ids break ties within a
- * millisecond.
+ * Position of a row for keyset pagination: the next page has strictly older rows; in the feed of revocations, newer
+ * ones. Ids break ties within a millisecond.
  */
 export interface Position {
   at: Instant

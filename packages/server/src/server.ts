@@ -56,7 +56,7 @@ export interface RunningServer extends AsyncDisposable {
 
 export interface ServerOptions {
   log?: Log
-  /** Prints sign-in links if mails go to the local inbox; to standard output by default. */
+  /** Prints the link of each mail that has one, if mails go to the local inbox; to standard output by default. */
   announce?: (line: string) => void
   /** Timing of the hub; the hub's own defaults if omitted. */
   hub?: HubTimes

@@ -310,8 +310,8 @@ function withJournalAndLog(
 }
 
 /**
- * Creates the mailer and the dispatcher of queued mail. `announce` is called with every sign-in link that goes to the
- * local inbox.
+ * Creates the mailer and the dispatcher of queued mail. `announce` is called with a line for every mail with a link
+ * that goes to the local inbox.
  */
 export async function createMail(services: Services, announce?: (line: string) => void, nodeId?: string) {
   const { config, log } = services

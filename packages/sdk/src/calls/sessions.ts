@@ -2,7 +2,7 @@ import type { Page, SessionObject } from '../protocol.ts'
 import { segment, type Transport } from '../transport.ts'
 import type { PageOptions } from './paging.ts'
 
-/** The account's sessions. Ending them requires a session. */
+/** The account's sessions. All calls need a session, or a key without scopes. */
 export class SessionCalls {
   #transport: Transport
 
@@ -18,7 +18,7 @@ export class SessionCalls {
     return this.#transport.call('DELETE', `/v1/sessions/${segment(sessionId)}`)
   }
 
-  /** Revokes all sessions but the calling one. */
+  /** Revokes all sessions but the calling one; all of them if called with a key. */
   revokeOthers(): Promise<void> {
     return this.#transport.call('DELETE', '/v1/sessions')
   }

@@ -16,7 +16,10 @@ export interface StoredKey {
 interface CredentialsFile {
   /** Keys by the service's origin. */
   services: Record<string, StoredKey>
-  /** The origin of the service of the last login. */
+  /**
+   * The origin of the service of the last login; once its key was removed, that of another stored key. Null if no key
+   * is stored.
+   */
   latest: string | null
 }
 
@@ -44,7 +47,7 @@ export function createCredentials(folder: string = configFolder()) {
     },
   }
 
-  /** @throws KeywayError `invalid_configuration` if the file was damaged */
+  /** @throws KeywayError `invalid_configuration` if the file cannot be read or is damaged */
   function read(): CredentialsFile {
     let text: string
     try {

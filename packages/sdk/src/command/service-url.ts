@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs'
 import { environment, serviceOrigin } from '../environment.ts'
 
 /**
- * The service that a command is for: the given one, the configured one, the one this package was downloaded from, or
- * that of the last login.
+ * The origin of the service that a command is for: the given one, the configured one, the one this package was
+ * downloaded from, or that of the last login.
+ *
+ * @throws KeywayError `invalid_configuration` if there is none of these, or it is not an http URL
  */
 export function serviceUrl(urlOption: string | undefined, latest: () => string | null): string {
   return serviceOrigin(
@@ -11,7 +13,10 @@ export function serviceUrl(urlOption: string | undefined, latest: () => string |
   )
 }
 
-/** Each Keyway instance serves this package for download, and writes its own public URL into it. */
+/**
+ * Each Keyway instance serves this package for download, and writes its own public URL into it. Undefined in a package
+ * from elsewhere.
+ */
 function packagedServiceUrl(): string | undefined {
   try {
     const text = readFileSync(new URL('../../service.json', import.meta.url), 'utf8')

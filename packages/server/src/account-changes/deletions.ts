@@ -30,8 +30,8 @@ export interface Deletions {
   /** Cancels a requested deletion. Idempotent. @throws KeywayError `not_found` */
   cancel(userId: string, caller: Caller): Promise<User>
   /**
-   * Deletes the accounts whose delay has passed, with the same effects as a deletion by an administrator. Returns their
-   * number.
+   * Deletes accounts whose delay has passed, with the same effects as a deletion by an administrator. Returns their
+   * number. If some could not be deleted, throws the first error after the others were handled.
    */
   deleteDue(): Promise<number>
 }

@@ -141,7 +141,12 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
     },
   }
 
-  /** Refuses an address that could not sign up: otherwise an account could leave the domains that the policy allows. */
+  /**
+   * If only listed domains may sign up, refuses an address of another domain: otherwise an account could leave the
+   * listed domains.
+   *
+   * @throws KeywayError `invalid_request`
+   */
   async function assertMayChangeTo(email: EmailAddress): Promise<void> {
     const current = await policies.read(store)
     if (current.signUp === 'domains' && !isOpenTo(current, email))

@@ -15,7 +15,10 @@ export function accountBucket(userId: string): SendBucket {
   return { name: `account:${userId}`, windows: ACCOUNT_MAIL_LIMITS }
 }
 
-/** Counts one mail within the transaction. If the limit is reached, counts nothing and returns the seconds to wait. */
+/**
+ * Counts one mail within the transaction and returns null. If the limit is reached, counts nothing and returns the
+ * seconds to wait.
+ */
 export async function countMail(store: MagicLinkStore, userId: string, now: Instant): Promise<number | null> {
   const refusal = await countSend(store, [accountBucket(userId)], now, async () => {})
   return refusal ? refusal.retryAfter : null

@@ -26,7 +26,12 @@ export interface Administration {
   /** The running nodes, oldest first. */
   nodes(): Promise<NodeStatus[]>
   mails(state: MessageState | null, page: PageRequest): Promise<Slice<ListedMail>>
-  /** The last mails to a person's address. The call is audited, since mails show what a person does. */
+  /**
+   * The last mails to a person's address; none for an account without an address. The call is audited, since mails show
+   * what a person does.
+   *
+   * @throws KeywayError `rate_limited`
+   */
   mailsOf(userId: string, by: ActedBy): Promise<OutboxMessage[]>
   /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, or one that is sent or queued) */
   sendAgain(mailId: string, by: ActedBy): Promise<OutboxMessage>
@@ -59,7 +64,7 @@ export function createAdministration({
   audit: Audit
   changeLimits: ChangeLimits
   outbox: Outbox
-  /** Closes a connection, on whichever node it is. */
+  /** Closes a connection, on whichever node it is. False if there is none. */
   disconnect(userId: string, connectionId: string): Promise<boolean>
 }): Administration {
   const { store } = storage

@@ -11,7 +11,11 @@ import { VERSION } from '../version.ts'
 
 const PROGRESS_INTERVAL_MS = 2000
 
-/** Runs `work` with the backup operations on the configured database. @throws OperatorError */
+/**
+ * Runs `work` with the backup operations on the configured database.
+ *
+ * @throws OperatorError for a file-system error that the operator can fix; any other error of `work` as it is
+ */
 export async function withBackups<Outcome>(
   config: Config,
   file: string,

@@ -16,7 +16,11 @@ export interface CommandContext {
   args: string[]
   options: Options
   repeated: RepeatedOptions
-  /** The settings with the secret. @throws CannotStart if there is no database, unless the command `createsDatabase` */
+  /**
+   * The settings with the secret.
+   *
+   * @throws CannotStart if a setting is invalid, or the SQLite database is missing and the command does not create it
+   */
   config(): Config
   /** The settings without the secret; does not check that the database exists. */
   settings(): Config
@@ -44,7 +48,7 @@ export interface Command {
   args: string[]
   /** Options besides `--json` and `--help`. */
   options?: Record<string, CommandOption>
-  /** Whether the command creates a missing database and secret, and migrates the database. */
+  /** Whether the command creates a missing database and secret, and migrates the database (KEYWAY_AUTO_MIGRATE). */
   createsDatabase?: true
   /** One line of the list of commands. */
   summary: string
@@ -83,7 +87,10 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
   }
 }
 
-/** Throws if there is no database: with a wrong data directory a command would otherwise use a new, empty one. */
+/**
+ * The settings with the secret, and without migrations. Throws if the SQLite database does not exist: with a wrong data
+ * directory a command would otherwise use a new, empty one.
+ */
 function withExistingDatabase(config: Config): Config {
   const { database } = config
   if (database.engine === 'sqlite' && !existsSync(database.file))
@@ -93,7 +100,7 @@ function withExistingDatabase(config: Config): Config {
   return loadOrCreateSecret({ ...config, autoMigrate: false })
 }
 
-/** Parses the command's arguments, its options, and `--json`, which every command has. */
+/** Parses the command's arguments, its options, and `--json`, which every command has. @throws UsageError */
 function parse(command: Command, rest: string[]) {
   const optionTypes = Object.entries(command.options ?? {}).map(
     ([name, { value, repeated = false }]) =>

@@ -143,7 +143,10 @@ function parse<Schema extends z.ZodType>(
   }
 }
 
-/** Replaces the index in the batch, such as 3 in `keys.3.email: …`, by the number of the line in the file. */
+/**
+ * Replaces the index in the batch, such as 3 in `keys.3.email: …`, by the number of the line in the file. Returns an
+ * error without an index unchanged.
+ */
 function errorAtLine(
   error: KeywayError,
   lines: readonly Line<unknown>[],

@@ -48,7 +48,10 @@ export const commands: Command[] = [
   },
 ]
 
-/** Waits for the first delivery attempt: a running server may have leased the mail before this command. */
+/**
+ * Waits for the first delivery attempt, at most for the time limit of one: a running server may have leased the mail
+ * before this command. Returns the mail in its last state; undefined if it is not among the address's latest mails.
+ */
 async function awaitAttempt(
   outbox: OutboxStore,
   recipient: EmailAddress,

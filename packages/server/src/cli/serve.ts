@@ -136,7 +136,10 @@ function shutdownDeadline(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref())
 }
 
-/** Prints the URLs on a terminal; otherwise one JSON line, at every log level, since scripts wait for it. */
+/**
+ * Prints the URLs on a terminal. Otherwise prints the JSON line `Keyway is ready`, at every log level, since scripts
+ * wait for it; before it a line of the log if the service has no administrator.
+ */
 function announceReady(url: string, config: Config, hasAdministrator: boolean): void {
   if (process.stdout.isTTY) {
     console.log(readyMessage(url, config, hasAdministrator))

@@ -17,7 +17,9 @@ export interface Config {
   dataDir: string
   database: { engine: 'sqlite'; file: string } | { engine: 'postgres'; url: string }
   events: { kind: 'in-process' } | { kind: 'postgres'; url: string } | { kind: 'redis'; url: string }
-  /** Decoded secrets; the first one seals, and all of them open. */
+  /**
+   * Decoded secrets; the first one seals, and all of them open. Empty until `loadOrCreateSecret` read that of SQLite.
+   */
   secrets: Buffer[]
   mail:
     | { kind: 'inbox' }
@@ -58,14 +60,16 @@ export interface Config {
   clientMetadataDocuments: boolean
   /** Networks, besides the public Internet, in which the URLs of apps and webhooks may be. */
   webhookPrivateNetworks: string[]
-  /** A charge that takes a balance below this amount sends the webhook event `balance.low`; 0 sends none. */
+  /**
+   * A charge that takes a balance from this amount or above to below it sends the webhook event `balance.low`; 0: none.
+   */
   lowBalance: MicroDollars
   maxActiveKeys: number
   /** Limit of successful exchanges of one key on one node. */
   exchangeLimits: RateWindow[]
   /** Upper bound of the limits of every key. */
   keyLimits: RequestLimit[]
-  /** Limits of a key that is created without any. */
+  /** Request limits of a key that is created without any. */
   keyDefaults: RequestLimit[]
   /** Limits of all keys of one person together. */
   personLimits: RequestLimit[]
@@ -77,6 +81,7 @@ export interface Config {
   hubDeliveries: number
   /** MiB of these deliveries in a second. */
   hubDeliveryMib: number
+  /** The port of `/metrics`; null if it is on the main port. */
   metricsPort: number | null
   /** The Bearer token of scrapers; null if none is required. */
   metricsToken: string | null

@@ -23,7 +23,7 @@ function postgresUrl(text: string, wanted: string): string {
   return text
 }
 
-/** Contradictions between the database and the event carrier. */
+/** A message if KEYWAY_EVENTS_URL, which connects several nodes, is set with SQLite, which supports only one. */
 export function databaseMistakes(config: Config): string[] {
   const isRefused = config.database.engine === 'sqlite' && config.events.kind !== 'in-process'
   return isRefused

@@ -21,8 +21,10 @@ export function readSettings(environment: NodeJS.ProcessEnv): { values: Values; 
 }
 
 /**
- * The text of a setting. An empty variable counts as not set, since compose files and unit files unset variables that
- * way.
+ * The text of a setting; undefined if it is not set. An empty variable counts as not set, since compose files and unit
+ * files unset variables that way.
+ *
+ * @throws Mistake for a secret file that cannot be read, is empty, or is named besides the variable itself
  */
 function textOf(name: string, setting: Setting<unknown>, environment: NodeJS.ProcessEnv): string | undefined {
   const variable = environment[name]?.trim() || undefined

@@ -35,7 +35,10 @@ export const corsOrigin: Parser<string> = text => {
   return origin(text)
 }
 
-/** Refuses plain http URLs over which keys, tokens and links would be sent. */
+/**
+ * Messages about plain http URLs over which keys, tokens and links would be sent. KEYWAY_INSECURE_HTTP permits http for
+ * the public URL.
+ */
 export function urlMistakes(config: Config, values: { KEYWAY_INSECURE_HTTP: boolean }): string[] {
   const mistakes: string[] = []
   const insecure = values.KEYWAY_INSECURE_HTTP

@@ -51,7 +51,7 @@ export interface WindowGrant {
   held: number
   /** The sum of other nodes' shares and past requests. */
   usedByOthers: number
-  /** Time of the oldest known request of other nodes; null if there is none. */
+  /** Time of the oldest known request that counts in `usedByOthers`; null if there is none. */
   oldestOfOthers: Instant | null
 }
 

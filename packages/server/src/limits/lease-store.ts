@@ -5,6 +5,7 @@ export interface LeaseRow {
   /** Changes with every write. */
   version: number
   state: string
+  /** See `LeaseWrite`. */
   wantedAt: Instant | null
 }
 
@@ -30,6 +31,9 @@ export interface LeaseStore {
   removeHolder(id: string): Promise<void>
   /** At most `limit` subjects of which a node claimed more than was available, at `since` or later. */
   openClaims(since: Instant, limit: number): Promise<string[]>
-  /** Removes obsolete rows, and holders whose lease ended before `lapsedBefore`. Returns the number of removed rows. */
+  /**
+   * Removes at most `batch` obsolete rows, and all holders whose lease ended before `lapsedBefore`. Returns the number
+   * of both.
+   */
   prune(now: Instant, lapsedBefore: Instant, batch: number): Promise<number>
 }

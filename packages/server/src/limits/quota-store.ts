@@ -28,10 +28,13 @@ export interface QuotaStore {
   lease(quota: Quota, least: number, most: number, now: Instant): Promise<QuotaLease | null>
   /**
    * Gives back leased calls that were not consumed. Does nothing if the period until `refillsAt`, for which they were
-   * leased, has ended.
+   * leased, has ended, or if the row was closed, retired or deleted.
    */
   giveBack(id: string, count: number, refillsAt: Instant | null, now: Instant): Promise<void>
-  /** Sets the remaining calls to zero, and returns how many there were: a successor quota starts with them. */
+  /**
+   * Sets the remaining calls to zero and retires the row. Returns how many calls there were, with a due refill: a
+   * successor quota starts with them. Returns 0 if there is no such row.
+   */
   close(id: string, now: Instant): Promise<number>
   /** Assigns the rows to the successor of their key. The deletion of the successor then deletes them. */
   reassign(ids: readonly string[], successorId: string): Promise<void>

@@ -4,8 +4,8 @@ import { nextRefill, type Quota } from './limit.ts'
 import type { QuotaStore } from './quota-store.ts'
 
 /**
- * The fraction of a quota that a node leases at once (at least one call). If the node crashes, these calls are lost
- * until the next refill.
+ * The fraction of a quota that a node leases at once; more if one request needs more, and at least one call. If the
+ * node crashes, these calls are lost until the next refill.
  */
 const BLOCK_FRACTION = 1 / 100
 /** How long this node waits before it tries to lease from an exhausted quota again. */

@@ -167,7 +167,7 @@ export class Subject {
     }))
   }
 
-  /** The wait for each window that has no room. */
+  /** The wait for each window that has no room; for all windows if all have. */
   waits(count: number, now: Instant): { per: RequestWindow; limit: number; retryAfter: number }[] {
     const fullWindows = this.#windows.filter(window => window.count.total(now) + count > window.held)
     const awaitedWindows = fullWindows.length > 0 ? fullWindows : this.#windows

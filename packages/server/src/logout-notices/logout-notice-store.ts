@@ -2,12 +2,15 @@ import type { Instant } from '../clock.ts'
 import type { LogoutNotice } from './logout-notice.ts'
 
 export interface LogoutNoticeStore {
-  /** Queues a notice for each of these sessions whose app has a back-channel logout URI. Returns their number. */
+  /**
+   * Queues a notice for each of these sessions that belongs to an app with a back-channel logout URI, unless one is
+   * queued already. Returns the number of new notices.
+   */
   queue(sessionIds: readonly string[], at: Instant): Promise<number>
   isAnyDue(now: Instant): Promise<boolean>
   /** Leases at most `limit` due notices: no other caller gets them before `leasedUntil`. */
   lease(now: Instant, leasedUntil: Instant, limit: number): Promise<LogoutNotice[]>
-  /** Records a failed call to the app, and when the next one is due. */
+  /** Counts an attempt, and sets the time of the next one. */
   postpone(sessionId: string, nextAttemptAt: Instant): Promise<void>
   remove(sessionId: string): Promise<void>
 }

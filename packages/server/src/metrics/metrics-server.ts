@@ -7,9 +7,9 @@ import type { Metrics } from './metrics.ts'
 
 /**
  * Serves `/metrics` on a separate port (`KEYWAY_METRICS_PORT`), which the network or `KEYWAY_METRICS_TOKEN` protects.
- * Any other path is answered with 404.
+ * Any other path or method is answered with 404.
  *
- * @throws ConfigError if the port is in use
+ * @throws ConfigError if the port cannot be opened, for example because it is in use
  */
 export async function listenForMetrics(
   metrics: Metrics,

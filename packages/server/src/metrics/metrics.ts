@@ -8,14 +8,17 @@ export interface ObservedAnswer {
   route: string
   status: number
   milliseconds: number
-  /** The error code of a refusal. */
+  /** The error code of a refusal or failure; null for other responses. */
   code: string | null
 }
 
 /** Values that are read at each scrape. Failed reads are counted and logged. */
 export interface MetricSources {
   mail(): Promise<{ queued: number; oldestDueSeconds: number }>
-  /** The numbers of queued events, of given-up events that are still in the log, and of disabled endpoints. */
+  /**
+   * The number of queued events and the age of the oldest, the number of given-up events that are still in the log, and
+   * the number of endpoints that were disabled after failures.
+   */
   webhooks(): Promise<{ waiting: number; oldestWaitingSeconds: number; failed: number; disabled: number }>
   hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
   events(): {

@@ -138,9 +138,10 @@ export async function replayJournal(
   }
 
   /**
-   * Whether the database lost the change that set the journal's networks. The key's row has no time of that change, but
-   * the rows of endings show whether a newer change exists; once these rows may be pruned, the result is `undated`. An
-   * empty list, which allows every network, is never restored.
+   * Compares a key's networks with those of the journal: `lost` if the database lost the change that set the journal's
+   * networks, `kept` if it has them or a newer change. The key's row has no time of that change, but the rows of
+   * endings show whether a newer change exists; once these rows may be pruned, the result is `undated`. An empty list,
+   * which allows every network, is never restored and counts as `kept`.
    */
   async function compareNetworks(
     key: OwnedApiKey,

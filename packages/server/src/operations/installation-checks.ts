@@ -17,7 +17,10 @@ export async function findingOf(check: string, run: () => Promise<string>): Prom
   }
 }
 
-/** Checks that only the owner may read the data directory, which contains the database and the secret. */
+/**
+ * Checks that only the owner may read the data directory, which with SQLite contains the database and the secret. Makes
+ * no finding with PostgreSQL.
+ */
 export async function checkDataDir(config: Config): Promise<Finding[]> {
   if (config.database.engine !== 'sqlite') return []
   const { dataDir } = config

@@ -7,7 +7,7 @@ const POLL_INTERVAL = 10 * SECOND
 
 export interface LogoutDelivery {
   start(): void
-  /** Starts no further delivery, and resolves when no call to an app is in progress. */
+  /** Starts no further delivery, and resolves when the one in progress has handled all due notices. */
   stop(): Promise<void>
 }
 

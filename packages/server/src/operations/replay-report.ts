@@ -10,7 +10,7 @@ export interface ReplayCount {
   standing: number
   /** Changes of rows that no longer exist. */
   gone: number
-  /** Changes that could not be re-applied; see `left`. */
+  /** Changes that could not be re-applied; `ReplayReport.left` lists them. */
   left: number
 }
 

@@ -102,7 +102,10 @@ export async function dropExcess(
   return droppedCount
 }
 
-/** Counts the queued and the given-up events of all endpoints, and the disabled endpoints, for the metrics. */
+/**
+ * Counts the queued and the given-up events of all endpoints, and the endpoints that were disabled after failures, and
+ * finds how long the oldest queued event has waited; for the metrics.
+ */
 export async function webhookBacklog({ storage, clock }: Pick<Services, 'storage' | 'clock'>) {
   const { webhooks, webhookDeliveries } = storage.store
   const endpoints = await webhooks.list()

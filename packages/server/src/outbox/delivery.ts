@@ -207,7 +207,10 @@ async function storeRefusal(deps: DeliveryDeps, message: OutboxMessage, error: s
   if (isSettled) deps.onSettled?.('failed')
 }
 
-/** Retries a write until the lease ends, so that a short outage of the database does not cause a second sending. */
+/**
+ * Retries a write until shortly before the lease ends, so that a short outage of the database does not cause a second
+ * sending. Then rejects with the last error.
+ */
 export async function retryUntilLeaseEnds<Result>(
   { clock, schedule = scheduleTimer }: Pick<DeliveryDeps, 'clock' | 'schedule'>,
   leasedUntil: Instant,
@@ -226,8 +229,8 @@ export async function retryUntilLeaseEnds<Result>(
 const MAX_REASON_LENGTH = 200
 
 /**
- * The text of an error, for logs and the outbox row. A mail server may have chosen the text, so addresses, URLs and
- * control characters are replaced.
+ * The text of an error, at most 200 characters, for logs and the outbox row. A mail server may have chosen the text, so
+ * addresses, URLs and control characters are replaced.
  */
 export function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)

@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 
 /**
- * The parameters of a mail's template. They are sealed while the mail is queued, and erased once it is sent. The
+ * The parameters of a mail's template. They are stored sealed, and erased as `OutboxMessage.sealedContent` says. The
  * template of a sign-in mail is chosen when the mail is written, so that a request does the same work whether or not
  * the account exists. Mails about keys that earlier versions queued have no `keyId`.
  */

@@ -38,8 +38,8 @@ export interface OutboxStore {
   list(state: MessageState | null, page: PageRequest): Promise<Slice<OutboxMessage>>
   find(id: string): Promise<OutboxMessage | null>
   /**
-   * Queues a failed or expired message again. Returns false, and writes nothing, if it is a sign-in mail, has another
-   * state, or has no content any more.
+   * Queues a failed or expired message again, as if it had been created now. Returns false, and writes nothing, if it
+   * is a sign-in mail, has another state, or has no content any more.
    */
   requeue(id: string, now: Instant): Promise<boolean>
   /** The number of mails of this kind to this user that were queued since this instant, at most `atMost`. */

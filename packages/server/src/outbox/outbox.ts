@@ -24,7 +24,7 @@ export interface Mail {
 export interface Mailer {
   /** Resolves once the mail is accepted. @throws MailRejected (not retryable) or anything else (retryable) */
   deliver(mail: Mail, signal: AbortSignal): Promise<void>
-  /** Checks that the server or provider answers, for `doctor` and `mail test`. */
+  /** Rejects unless the server or provider answers and accepts the credentials; for `doctor` and `mail test`. */
   check(): Promise<void>
   close(): void
 }
@@ -84,9 +84,12 @@ export interface InboxItem {
 }
 
 export interface Inbox {
-  /** The mails of the last day, at most 200, newest first; of all recipients if `recipient` is null. */
+  /**
+   * The mails of the last day, at most 200, newest first; of all recipients if `recipient` is null. Leaves out mails
+   * that no secret of KEYWAY_SECRET opens.
+   */
   list(recipient: EmailAddress | null): Promise<InboxItem[]>
-  /** The complete MIME message of one mail, as it would be sent by SMTP; null if there is no such mail. */
+  /** The complete MIME message of one mail, as it would be sent by SMTP; null if `list` would not show the mail. */
   source(id: string): Promise<string | null>
 }
 

@@ -2,9 +2,12 @@ import type { Instant } from '../clock.ts'
 import type { PolicyOverrides, StoredPolicies } from './policy.ts'
 
 export interface PolicyStore {
-  /** Null until policies are set for the first time. */
+  /** Null until `lock` was called for the first time. */
   find(): Promise<StoredPolicies | null>
-  /** Like `find`, with a lock: other changes wait until the transaction ends. */
+  /**
+   * Like `find`, with a lock: other changes wait until the transaction ends. Inserts a row without policies, dated 0,
+   * if there is none.
+   */
   lock(): Promise<StoredPolicies>
 }
 

@@ -51,7 +51,8 @@ interface Keeper {
  * the cluster each process is a node of its own. A process that ends by itself is replaced. SIGHUP (except on a
  * terminal) replaces all processes, one after the other, each once its successor listens.
  *
- * @returns the exit status: 0 after `stop`, or that of one of the first processes, if it could not start
+ * @returns the exit status: 0 after `stop`; if one of the first processes could not start, its status, or 1 if a signal
+ *   ended it
  */
 export async function supervise({ processes, log, stop, onReady }: SupervisorOptions): Promise<number> {
   // The processes accept connections themselves: passing each on from here would cost 45 µs, and make this process a

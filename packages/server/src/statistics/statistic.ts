@@ -2,7 +2,10 @@ import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Instant } from '../clock.ts'
 import { bucketStart, type UsageUnit } from '../usage/usage.ts'
 
-/** Totals of the whole service. `sign_ins` counts sign-ins by link or code, `errors` responses with a 5xx status. */
+/**
+ * Totals of the whole service. `sign_ins` counts sign-ins by link or code, `mails_failed` also expired mails, `errors`
+ * responses with a 5xx status.
+ */
 export const TOTALS = [
   'sign_ups',
   'sign_ins',
@@ -18,7 +21,7 @@ export type Total = (typeof TOTALS)[number]
 export const GAUGES = ['people', 'live_agents'] as const
 export type Gauge = (typeof GAUGES)[number]
 
-/** The totals of refused requests, one for each error code. */
+/** The totals of refused requests, one for each error code; responses with a 5xx status count as `errors` instead. */
 export type Refusal = `refused:${ErrorCode}`
 const REFUSAL_PREFIX = 'refused:'
 

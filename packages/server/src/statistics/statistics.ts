@@ -20,11 +20,11 @@ export interface StatisticsCounter {
   count(name: Exclude<StatisticName, Gauge>, amount?: number, at?: Instant): void
   /** Counts sign-ups and sign-ins among the facts of a committed transaction. */
   countFacts(facts: readonly Fact[]): void
-  /** Adds the counts of a usage batch for one hour. */
+  /** Adds the exchanges and API calls of a usage batch for one hour. */
   countUsage(hour: Instant, counts: UsageCounts): void
   /** Counts an HTTP response. @param response its `code` is the error code of a refusal */
   countResponse(response: { status: number; code: ErrorCode | null }): void
-  /** Counts the outcome of a mail. */
+  /** Counts the outcome of a mail; an expired mail counts as failed. */
   countMail(state: 'sent' | 'failed' | 'expired'): void
 }
 

@@ -179,7 +179,7 @@ function mayRetry({ type, firstAttemptAt }: WebhookDelivery, { at }: AttemptResu
   return type !== TEST_EVENT && (firstAttemptAt === null || at - firstAttemptAt < GIVE_UP_AFTER)
 }
 
-/** The URL and the opened secrets of an endpoint; null if it was removed or disabled. */
+/** The URL and the opened secrets of an endpoint; null if it was removed, or is disabled without `evenIfDisabled`. */
 export async function targetOf(
   { storage, secrets }: Pick<WebhookDeliveryDeps, 'storage' | 'secrets'>,
   webhookId: string,

@@ -42,7 +42,10 @@ export const DROPPED_FIRST_PREFIX = 'agent.'
 /** The thing that an event reports on. Events of one subject are numbered, and delivered one after the other. */
 export interface WebhookSubject {
   type: 'user' | 'session' | 'api_key' | 'balance' | 'agent' | 'mail' | 'audit' | 'webhook'
-  /** For a balance the id of its owner, for the audit the constant `chain`, otherwise the thing's own id. */
+  /**
+   * For a balance the id of its owner, for the audit the constant `chain`, for a mail the id of the account with its
+   * address or else an id of its own, otherwise the thing's own id.
+   */
   id: string
 }
 

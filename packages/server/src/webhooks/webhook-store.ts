@@ -18,13 +18,14 @@ export interface WebhookStore {
   /** Serialises insertions until the transaction ends, so that endpoints can be counted first. */
   lockAll(): Promise<void>
   /**
-   * Marks the endpoint as removed and deletes its secrets; `prune` deletes its events later, since there may be many.
-   * Returns null if there is no such endpoint.
+   * Marks the endpoint as removed, erases its URL and deletes its secrets; `prune` deletes its events later, since
+   * there may be many. Returns null if there is no such endpoint.
    */
   remove(id: string, at: Instant): Promise<Webhook | null>
   /** The secrets of these endpoints, oldest first. */
   secrets(webhookIds: readonly string[]): Promise<WebhookSecret[]>
   insertSecret(secret: WebhookSecret): Promise<void>
+  /** Returns false if the endpoint has no such secret. */
   removeSecret(webhookId: string, id: string): Promise<boolean>
 }
 
@@ -93,15 +94,15 @@ export interface WebhookDeliveryStore {
   resetAttempts(webhookId: string): Promise<void>
   /** Whether an event was delivered to the endpoint after this instant. */
   hasDeliveredSince(webhookId: string, since: Instant): Promise<boolean>
-  /** The number of queued events of each endpoint that has any, and when the oldest was written. */
+  /** The number of queued events of each endpoint that has any and was not removed, and when the oldest was written. */
   waiting(): Promise<Map<string, { count: number; oldestAt: Instant }>>
-  /** The number of events in the log that were given up. */
+  /** The number of events in the log that were given up, failed tests included, without those of removed endpoints. */
   countFailed(): Promise<number>
   /** Drops at most `count` queued events of an endpoint, the oldest agent events first. Returns their number. */
   drop(webhookId: string, count: number, at: Instant): Promise<number>
   /**
    * Removes events that were settled before this instant, queues that are no longer needed, and rows of removed
-   * endpoints.
+   * endpoints, at most `batch` of each kind. Returns the number of removed rows.
    */
   prune(settledBefore: Instant, now: Instant, batch: number): Promise<number>
   /**

@@ -74,6 +74,6 @@ export interface AttemptResult {
   status: number | null
   /** Why the attempt counts as failed; null if it succeeded. */
   error: string | null
-  /** The beginning of the response body. */
+  /** The beginning of the response body; null if there was no response. */
   answer: string | null
 }

@@ -29,7 +29,7 @@ export interface WebhookStatus extends Webhook {
   secrets: Pick<WebhookSecret, 'id' | 'createdAt'>[]
   /** Number of queued events. */
   waiting: number
-  /** When the oldest queued event was written. */
+  /** When the oldest queued event was written; null if none is queued. */
   oldestWaitingAt: Instant | null
 }
 

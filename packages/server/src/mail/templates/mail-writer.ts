@@ -18,8 +18,8 @@ export interface MailWriterDeps {
 }
 
 /**
- * Writes mails as HTML and plain text. Every delivery attempt renders the same message. A mail to an unconfirmed
- * address contains no user-supplied text.
+ * Writes mails as HTML and plain text. Every delivery attempt renders the same message, unless the recipient got an
+ * account or chose another language in between. A mail to an unconfirmed address contains no user-supplied text.
  */
 export function createMailWriter({
   localizations,

@@ -420,7 +420,10 @@ const REFERENCE_LETTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ'
 
 const MAX_CLIENT_LENGTH = 80
 
-/** Removes from a client-supplied text what mail programs would turn into a link. */
+/**
+ * Removes from a client-supplied text what mail programs would turn into a link, and characters other than ASCII; cuts
+ * it to 80 characters.
+ */
 function withoutLinks(text: string): string {
   return text
     .replace(/[^\x20-\x7e]+/g, ' ')

@@ -27,7 +27,7 @@ function operatorLinks({ brand: { links }, linkLabels }: MailProduct): string[] 
     .map(name => `${linkLabels[name]}: ${links[name]}`)
 }
 
-/** Returns null for a button whose URL is in the text already. */
+/** Returns null for a button whose URL need not be shown as text. */
 function renderBlock(block: Block): string | null {
   switch (block.kind) {
     case 'paragraph':
