@@ -18,7 +18,10 @@ export type TokenAlg = (typeof TOKEN_ALGS)[number]
 
 type Jwk = Record<string, unknown>
 
-/** Imports a key, for the algorithm of its type; undefined if it cannot verify tokens or names another `alg`. */
+/**
+ * Imports a key, for the algorithm of its type; undefined if it cannot verify tokens on this platform, or names another
+ * `alg` or `use`.
+ */
 export async function importKey(document: Jwk): Promise<VerificationKey | undefined> {
   const alg = algOf(document)
   if (!alg || (document.alg !== undefined && document.alg !== alg)) return undefined

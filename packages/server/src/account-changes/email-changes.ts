@@ -49,7 +49,8 @@ export interface EmailChanges {
    * ends all sessions but the one that requested the change; keys stay valid. A token without a session of the account
    * confirms nothing: otherwise a careless click could move a stranger's account to the reader's address.
    *
-   * @throws KeywayError `invalid_request` if the link is not, or no longer, valid for this account
+   * @throws KeywayError `invalid_request` if the link is not, or no longer, valid for this account, or if the new
+   *   address has an account meanwhile
    */
   confirm(userId: string, token: string, caller: Caller): Promise<Confirmation>
   /** Withdraws the pending change. Idempotent. */

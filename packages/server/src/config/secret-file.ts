@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Mistake } from './mistakes.ts'
 
 /**
- * The content of the file that `NAME_FILE` names, for secret settings; undefined if `NAME_FILE` is not set.
+ * The content of the file that `NAME_FILE` names, for secret settings; undefined if `NAME_FILE` is not set or empty.
  *
  * @param value the value of `NAME` itself; setting both is a mistake
  * @throws Mistake

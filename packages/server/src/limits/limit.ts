@@ -102,7 +102,10 @@ export function newLimits(wanted: WantedLimits, quotaId: string): Limits {
 }
 
 /**
- * @param maxGranted the remaining calls of the previous quota, which the new one may not exceed; null if there is none
+ * The quota with the wanted calls, or else with the maximum, or else with the amount of a refill.
+ *
+ * @param maxGranted maximum number of calls: the remaining calls of the previous quota, if the new one continues it or
+ *   is set by a key; null for no maximum
  */
 export function newQuota({ remaining, refill }: WantedQuota, id: string, maxGranted: number | null): Quota {
   const calls = remaining ?? maxGranted ?? refill?.amount ?? 0

@@ -67,7 +67,7 @@ export function createWorker<Item extends { id: string }>(
   let unsubscribe = () => {}
   let cancelTimer = () => {}
 
-  /** Leases and starts due items, up to the concurrency limit. Resolves with false if the database did not answer. */
+  /** Leases and starts due items, up to the concurrency limit. Resolves with false if the queue could not be read. */
   function poll(): Promise<boolean> {
     isPollRequested = true
     currentPoll ??= leaseAndStart().finally(() => {

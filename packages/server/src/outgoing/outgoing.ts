@@ -32,10 +32,9 @@ export interface OutgoingResponse {
 }
 
 /**
- * Calls a URL that an operator or a client provided. Only https to public addresses is allowed; to addresses in the
- * networks that the operator lists, http and https are. The connection goes to the address that was checked, so that DNS
- * rebinding has no effect. Redirects are not followed. A call takes at most 5 seconds, and its response has at most 64
- * KiB.
+ * Calls a URL that an operator or a client provided. Only https to public addresses is allowed, and both https and http
+ * to the networks that the operator lists. The connection goes to the address that was checked, so that DNS rebinding
+ * has no effect. Redirects are not followed. A call takes at most 5 seconds, and its response has at most 64 KiB.
  * @throws OutgoingError
  */
 export type Outgoing = (url: string, request?: OutgoingRequest) => Promise<OutgoingResponse>

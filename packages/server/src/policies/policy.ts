@@ -113,7 +113,7 @@ export interface Violation {
   message: string
 }
 
-/** The first policy that forbids such a key, created at `createdAt`; null if none does. */
+/** How a key that is created at `createdAt` violates the first policy that forbids it; null if none does. */
 export function violationOf(
   { scopes, expiresAt }: RestrictedProperties,
   policies: Policies,

@@ -36,7 +36,7 @@ interface Child {
   readonly started: Promise<ReadyReport | null>
   /** Resolves when the process has ended, with its exit status or the name of the signal that ended it. */
   readonly ended: Promise<number | string>
-  /** Lets the process drain, and resolves when it has ended. */
+  /** Lets the process drain, kills it if that takes longer than STOP_MS, and resolves when it has ended. */
   stop(): Promise<void>
 }
 

@@ -23,7 +23,7 @@ export interface SecurityEventRows {
   insertMany(events: readonly SecurityEvent[]): Promise<void>
 }
 
-/** Changes. Their transaction also records what other nodes, people, webhooks and the journal learn of them (endings/facts.ts). */
+/** The change that only a transaction has: after the commit the event is also logged and, for statistics, counted. */
 export interface SecurityEventChanges {
   insert(event: SecurityEvent): Promise<void>
 }
