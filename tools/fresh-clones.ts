@@ -70,7 +70,7 @@ async function run(command: string, cwd: string, log: string): Promise<{ ok: boo
   return { ok: status === 0, seconds: `${Math.round((performance.now() - startedAt) / 1000)} s` }
 }
 
-/** "1234 pass, 0 fail, 2 skipped", from the summary of the test runner. */
+/** "1234 pass, 0 fail, 0 cancelled, 2 skipped", from the summary of the test runner. */
 function summaryOf(log: string): string {
   const text = readFileSync(log, 'utf8')
   const countOf = (name: string) => [...text.matchAll(new RegExp(`^ℹ ${name} (\\d+)$`, 'gm'))].at(-1)?.[1]

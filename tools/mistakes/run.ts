@@ -1,6 +1,7 @@
 /**
  * `npm run test:mistakes`: applies each mistake of mistakes.ts alone, in memory, and runs the tests that must fail, on
- * both engines. Prints a table. The exit status is 1 if a mistake was not detected or its code was not found.
+ * both engines. Prints a table. The exit status is 1 if a mistake was not detected, its code was not found, or
+ * none was selected.
  *
  * -- TEXT…   only mistakes whose name contains one of the texts
  */

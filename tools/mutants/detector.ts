@@ -10,7 +10,7 @@ import { ROOT } from './run-test.ts'
 export type Detection = Pick<Result, 'outcome' | 'by' | 'testsHash' | 'seconds'>
 
 export interface DetectorOptions {
-  /** Maximum total time of the tests of one mutant. */
+  /** Maximum total time of the tests of one mutant, as measured without a mutant. The first test runs in any case. */
   seconds: number
   workFolder: string
   env: NodeJS.ProcessEnv
@@ -23,8 +23,8 @@ const MIN_TIMEOUT_MS = 8_000
 const SAME_FUNCTION_WEIGHT = 10
 
 /**
- * Decides for each mutant whether a test detects it. Tests that have detected the most mutants of the same function and
- * file run first.
+ * Decides for each mutant whether a test detects it. Short tests run first, and those that are about the mutant's file or
+ * have detected many mutants of it.
  */
 export function createDetector(
   coverage: Coverage,
@@ -37,7 +37,7 @@ export function createDetector(
   const unreliableTests = new Set<CoveringTest>()
   const { tests } = coverage
 
-  /** The tests to run for a mutant. If its coverage is not known exactly, these are all tests that execute its file. */
+  /** The tests that execute a mutant. If none is known, and the coverage may be incomplete, all tests of its file. */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
     if (!coverage.isKnown(mutant.name)) return testsOf(mutant.file)
     const coveringTests = tests.filter(test => test.hits.has(mutant.name))

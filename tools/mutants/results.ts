@@ -9,11 +9,11 @@ export interface Result {
   key: string
   line: number
   outcome: 'killed' | 'timed out' | 'survived' | 'not covered'
-  /** File and title of the test that detected it. */
+  /** File and title of the test that detected it; empty if none did. */
   by: string
-  /** Hash of the test that detected it or, if none did, of all tests that were run. */
+  /** Hash of the test that detected it or, if none did, of all tests that execute it; empty if there are none. */
   testsHash: string
-  /** The time limit of the tests that did not detect it, in seconds. */
+  /** The limit of the total time of its tests, in seconds. */
   seconds: number
 }
 

@@ -15,7 +15,7 @@ const KILL_GRACE_MS = 1_000
 
 export interface TestRun {
   outcome: 'passed' | 'failed' | 'timed out'
-  /** The title of the first test that failed. */
+  /** The title of the first test that failed; empty if none did, or if it is not known. */
   failed: string
   seconds: number
 }

@@ -1,8 +1,8 @@
 import type { createStorage } from '../../src/storage/database.ts'
 
 /**
- * Queries for violations of the invariants I-5 to I-8: an address has one account, an account has each of its parts
- * once, and the ledger is consistent.
+ * Queries for violations of the invariants I-5 to I-8 (an address has one account, an account has each of its parts
+ * once, and the ledger is consistent), and for sessions without a user and links with the same token.
  */
 const BREACHES: Record<string, string> = {
   'I-5: an address has two accounts':

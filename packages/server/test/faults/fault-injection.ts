@@ -20,7 +20,10 @@ export async function killLoop(world: World, rounds: number): Promise<void> {
   world.notes.push(`ready after a kill: at most ${Math.round(Math.max(...startups))} ms`)
 }
 
-/** Applies a fault twice, for two to four seconds each time at scale 1, with fault-free time before and after. */
+/**
+ * Applies a fault twice, for two to four seconds each time at scale 1, with fault-free time before and after. Records a
+ * violation if a node takes too long to serve again.
+ */
 export async function applyFault(
   world: World,
   scale: number,

@@ -20,7 +20,7 @@ export interface Operation {
   end: number
   /** `unknown` if there was no answer, a reset or a 5xx, so that the operation may have taken effect. */
   outcome: 'ok' | 'fail' | 'unknown'
-  /** The error code of a refusal. */
+  /** The error code of a refusal; null if there is none. */
   code: string | null
 }
 

@@ -12,7 +12,7 @@ interface StoreOperation {
   name: string
   /** Sets up what the operation needs, without faults; returns the operation. */
   prepare(services: Services, n: number): Promise<() => Promise<unknown>>
-  /** Error codes that a retry may get if the first attempt took effect and its answer was lost. */
+  /** Error codes that are no violation: of the first attempt, or of a retry after an attempt that took effect. */
   retryCodes?: string[]
 }
 

@@ -35,8 +35,8 @@ const FAULTS: readonly Fault[] = [drain, cutOff, freeze, drain, kill]
 
 /**
  * Agents send to each other while their connections break, some of them read nothing for a while, and three nodes are
- * restarted, cut off from database and carrier, suspended and killed. Then all histories are checked: each message
- * arrived once and in order, or its receiver got a `gap` event.
+ * restarted, cut off from the database and the other nodes, suspended and killed. Then all histories are checked: each
+ * message arrived once and in order, or its receiver got a `gap` event.
  */
 export async function resumedAgents(
   carrier: 'postgres' | 'redis',

@@ -12,8 +12,8 @@ const CLOSE_REVOKED = 4410
 
 export interface RevocationProbe {
   /**
-   * The connections that closed since the last call: their number, and the longest time from the answer of a revocation
-   * to the close of a connection.
+   * The connections that closed because of a revocation since the last call: their number, and the longest time from
+   * the answer of a revocation to the close of a connection, 0 if none closed.
    */
   sinceLast(): { count: number; longestMs: number }
   /** Resolves after the current revocation. */

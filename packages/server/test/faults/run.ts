@@ -7,7 +7,7 @@ import type { ScenarioResult } from './world.ts'
 
 /*
  * `npm run test:faults` runs every scenario and prints a table. `-- --seed 7` repeats the faults of that seed,
- * `-- --only redis` runs the scenarios with that in their name, `-- --scale 0.2` shortens each.
+ * `-- --only Redis` runs the scenarios with that in their name, `-- --scale 0.2` shortens each.
  */
 
 const { values } = parseArgs({

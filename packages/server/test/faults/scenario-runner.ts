@@ -7,8 +7,8 @@ import { FAKETIME, type Scenario } from './scenarios.ts'
 import type { ScenarioResult } from './world.ts'
 
 /**
- * Says why a scenario cannot run on this machine, or returns false. On CI a missing server is a failure, but a missing
- * git history is a reason, since checkouts on CI are shallow.
+ * Says why a scenario cannot run on this machine, or returns false if it can. On CI it runs even if PostgreSQL or Redis
+ * is missing, and fails. A missing git history is a reason there too, since checkouts on CI are shallow.
  */
 export function missingFor({ needs }: Scenario): string | false {
   for (const need of needs) {

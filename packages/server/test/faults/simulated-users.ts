@@ -24,11 +24,11 @@ export interface Session {
 }
 
 export interface SimulatedUsers {
-  /** Stops after the current session of each user. */
+  /** Lets each simulated user finish the current step and the final checks, and resolves when all have ended. */
   stop(): Promise<void>
 }
 
-/** Creates `people` concurrent users, each of whom runs one simulated session after the other until stopped. */
+/** Simulates `people` users at a time until stopped. When one has finished, the next signs up with a new address. */
 export function createSimulatedUsers(
   target: Target,
   history: History,
@@ -83,7 +83,7 @@ async function simulate(user: SimulatedUser): Promise<void> {
   if (user.random.below(2) === 0) await logOut(user, session)
 }
 
-/** Runs one user after the fault is over, for whom every request must succeed. */
+/** Runs one user after the fault is over. Returns a sentence for each operation that got no answer or a 5xx. */
 export async function runWithoutFault(target: Target, history: History, email: string): Promise<string[]> {
   const user: SimulatedUser = { target, history, random: createRandom(1), email, isOver: () => false }
   const operationsBefore = history.operations.length

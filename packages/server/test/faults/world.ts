@@ -37,14 +37,17 @@ export interface WorldOptions {
   dataDir?: string
 }
 
-/** A service of real processes, its database, carrier and mail server, into all of which faults are injected. */
+/**
+ * A service of real processes, its database, the transport of events between its nodes, and its mail server. Faults are
+ * injected into all of them.
+ */
 export interface World {
   random: Random
   history: History
   postgres: PostgresServer | null
   /** Proxies between the nodes and their database, one per node (PostgreSQL only). */
   databaseProxies: FaultProxy[]
-  /** Proxies for events only, one per node. */
+  /** Proxies between the nodes and the server that carries their events, one per node (PostgreSQL only). */
   eventProxies: FaultProxy[]
   /** The proxy between the service and its mail server. */
   mailProxy: FaultProxy

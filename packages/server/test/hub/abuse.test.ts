@@ -78,7 +78,7 @@ describe('malformed WebSocket frames', () => {
   })
 })
 
-/** Opens a WebSocket over a bare TCP socket; `closed` resolves with the code of the close frame. */
+/** Opens a WebSocket over a bare TCP socket; `closed` resolves with the code of the close frame, null without one. */
 async function openWebSocket(
   port: number,
   token: string,

@@ -26,7 +26,7 @@ const CONCURRENCY = 4 * availableParallelism()
 
 export const CLIENT_CHECKS = [...timeChecks, ...endingChecks, ...movingChecks]
 
-/** Runs each check with a hub and a process of its own; calls `report` after each, in their order. */
+/** Runs each check with a hub and a process of its own; calls `report` with each result, in the order of `checks`. */
 export async function runClientConformance(
   command: [string, ...string[]],
   {

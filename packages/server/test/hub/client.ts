@@ -101,7 +101,7 @@ export class Client {
     await this.next('pong')
   }
 
-  /** Calls `find` after every event until it returns a value. @throws Error if nothing arrives in time */
+  /** Calls `find` after every event until it returns a value. @throws what `find` throws, or Error after a timeout */
   async until<Value>(find: () => Value | undefined): Promise<Value> {
     for (;;) {
       const value = find()

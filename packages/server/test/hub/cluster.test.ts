@@ -61,7 +61,7 @@ test('a node accepts agents only after the other nodes know it', async t => {
   assert.equal(oldNode.hub.health().otherNodes, 1)
 })
 
-/** Events that can be held back until `release()`, as by a slow carrier. `published` has those that this node sent. */
+/** Events, of which this node receives none between `hold` and `release`. `published` has those that this node sent. */
 function heldEvents(events: Events) {
   const publishedEvents: Event[] = []
   let heldDeliveries: (() => void)[] | null = null

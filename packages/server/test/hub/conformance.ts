@@ -13,12 +13,12 @@ import { resumeChecks } from './conformance/resume-checks.ts'
 
 export interface ConformanceOptions {
   url: string
-  /** `svc_…`, with the scopes agent:connect and agents:send, or none. */
+  /** An API key (`svc_…`) with the scopes agent:connect and agents:send, or one that is not restricted to scopes. */
   key: string
   /** Access token of the key's owner, to also check revocation and expiry with keys created for that. */
   accessToken?: string
   slow?: boolean
-  /** How long a check may take, in milliseconds. */
+  /** How long a check may take, in milliseconds. Slow checks have 70 s in any case. */
   deadlineMs?: number
 }
 

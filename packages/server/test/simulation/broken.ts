@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dirname, '../../../..')
 
 /**
  * A plausible bug that the simulation must find. Each `find` occurs once in the file; `put` replaces it, and has no
- * types.
+ * type annotations, since those of the file are removed before.
  */
 export interface BrokenVariant {
   name: string

@@ -33,7 +33,7 @@ export class Calls {
     this.#onUnexpected = deps.onUnexpected
   }
 
-  /** @throws KeywayError if the service refuses, LostAnswer if the client gets no answer */
+  /** @throws KeywayError if the service refuses, LostAnswer if the client gets no answer, or the service's own error */
   request<Value>(
     client: SimulatedProcess,
     name: string,
@@ -70,7 +70,11 @@ export class Calls {
   }
 }
 
-/** The code of a refusal; `lost` if the outcome is unknown, which `unavailable` leaves open too. */
+/**
+ * The code of a refusal; `lost` if the outcome is unknown, which `unavailable` leaves open too.
+ *
+ * @throws the given error, if it is neither a KeywayError nor a LostAnswer
+ */
 export function refusalOf(error: unknown): string {
   if (error instanceof LostAnswer) return 'lost'
   if (error instanceof KeywayError) return error.code === 'unavailable' ? 'lost' : error.code

@@ -19,8 +19,8 @@ export interface SimulatedCarrierMessage {
 }
 
 /**
- * `postgres`: events are published by the commit itself, and never lost while a node listens. `redis`: they are
- * published after the commit, so they are lost if the node crashes in between.
+ * `postgres`: events are published by the commit itself, so none is lost before it reaches the broker. `redis`: they
+ * are published after the commit, so they are lost if the node crashes in between.
  */
 export type CarrierKind = 'postgres' | 'redis'
 
@@ -41,7 +41,7 @@ export class Broker {
   readonly #recorded: SimulatedCarrierMessage[] = []
   /** The share of hints with a fault. */
   hintFaults = 0
-  /** The longest delivery time in milliseconds. */
+  /** The longest delivery time of a message without a fault, in milliseconds. */
   lagMs = 5
 
   constructor(scheduler: Scheduler, random: Random) {

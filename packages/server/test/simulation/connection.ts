@@ -150,7 +150,7 @@ export class Connection {
     }
   }
 
-  /** Runs the statement again when the transaction that it waits for has ended. */
+  /** Runs the statement again when the transaction that it waits for has ended, or fails it after the lock timeout. */
   #await(request: Request, own: SimulatedTransaction, other: SimulatedTransaction): void {
     const { scheduler, process, database } = this.#server
     this.#isBlocked = true

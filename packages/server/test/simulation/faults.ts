@@ -68,7 +68,7 @@ export function profileOf(seed: number): Profile {
   return PROFILES[seed % PROFILES.length]!
 }
 
-/** Causes the faults of a profile while people act; `heal` ends all of them. */
+/** Causes the faults of a profile while people act. `heal` ends them, except stepped clocks and pauses of nodes. */
 export class Saboteur extends SimulatedProcess {
   readonly #world: World
   readonly #profile: Profile

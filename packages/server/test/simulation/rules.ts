@@ -8,7 +8,9 @@ interface Rule {
   message: string
 }
 
-/** Endings are never undone, and counters change in one direction only. */
+/**
+ * Endings are never undone, counters and times of use only grow, a key has one successor, and no balance is negative.
+ */
 const RULES: Rule[] = [
   setOnceRule('api_keys', 'revoked_at', 'the revocation of a key'),
   setOnceRule('magic_links', 'used_at', 'the use of a link'),

@@ -20,7 +20,7 @@ export class SessionHistory {
   #refreshing: Promise<void> | null = null
   /** Whether somebody has made a call that may have ended the session. */
   mayHaveEnded = false
-  /** When the client learned that the session has ended. */
+  /** When the client learned that the session has ended; null before. */
   #endedAt: number | null = null
   #usedAt: number
   readonly #openedAt: number
@@ -38,7 +38,7 @@ export class SessionHistory {
     return this.#endedAt !== null
   }
 
-  /** Refreshes as a careful client does: one at a time, repeated with the same Idempotency-Key until answered. */
+  /** Refreshes as a careful client does: one at a time, up to four times with one Idempotency-Key until answered. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.#refreshUntilAnswered().finally(() => {
       this.#refreshing = null

@@ -6,7 +6,10 @@ import { SessionHistory } from './session-history.ts'
 const MAIL_WAIT_MS = 500
 const MAX_MAIL_WAITS = 20
 
-/** Requests a link, reads its mail and verifies it, from up to three devices at once, and again after a lost answer. */
+/**
+ * Requests a link, reads its mail and verifies it, from up to three devices at once, and again after a lost answer.
+ * Returns null if the request is refused by a limit, no mail arrives, or no device gets a session.
+ */
 export async function signIn(person: Person): Promise<SessionHistory | null> {
   const { world, email } = person
   const tokensBefore = new Set(world.mail.tokensTo(email))

@@ -2,7 +2,7 @@ import type { SimulatedProcess } from './scheduler.ts'
 
 export interface Task {
   at: number
-  /** The time at which it should run. If its process is busy then, it runs later, but before tasks due after it. */
+  /** When it should run. If its process is busy then, it runs later, but before tasks of that process due after it. */
   readonly due: number
   /** The number of the push, which orders tasks that are due at the same time. */
   order: number
@@ -30,7 +30,7 @@ export class TaskHeap {
     tasks[at] = task
   }
 
-  /** Removes and returns the first task, or null if it is later than `until`. */
+  /** Removes and returns the first task; null if there is none, or if it is later than `until`. */
   next(until: number): Task | null {
     const tasks = this.#tasks
     const first = tasks[0]

@@ -5,7 +5,7 @@ import type { UserRole } from '../../src/users/user.ts'
 import { type Client, signedInClient } from './page-client.ts'
 import { startWeb } from './web.ts'
 
-/** The pages of administrators, with people of every role. */
+/** Starts the service. The returned `person` signs a new person in and gives them a role. */
 export async function openAdministration(t: TestContext, settings: Record<string, string> = {}) {
   const web = await startWeb(t, settings)
   const { services } = web.server

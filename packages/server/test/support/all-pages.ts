@@ -33,7 +33,10 @@ export async function visit(page: Page, path: string): Promise<void> {
   await page.locator('#new-key').waitFor()
 }
 
-/** The HTML of a page as the server sends it, before a browser's parser corrects it. */
+/**
+ * The HTML of a page as the server sends it, before a browser's parser corrects it. For `NEW_KEY` it submits the form
+ * on /keys/new, which creates a key.
+ */
 export async function sourceOf(path: string, headers: Record<string, string>): Promise<string> {
   const source = await (await fetch(path, { headers })).text()
   if (!path.endsWith(NEW_KEY)) return source
@@ -58,7 +61,10 @@ const DOCUMENTS = [
   '/errors/rate_limited',
 ]
 
-/** Opens every page with data: keys of every status, live agents, mail. */
+/**
+ * Signs in an administrator with data for every page (active, rotated and revoked keys, a connected agent, mail), and
+ * returns the URLs of all pages.
+ */
 export async function openPages(t: TestContext, browser: Browser): Promise<OpenPages> {
   const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' })
   const { page } = await newPerson(browser)
@@ -166,7 +172,7 @@ export async function devicePath({ server }: WebServer): Promise<string> {
   return `/device?${new URLSearchParams({ user_code: userCode, ticket })}`
 }
 
-/** Opens the pages that people see before they sign in. */
+/** Returns the URLs of the pages that people see before they sign in, and a page of a browser that requested a link. */
 export async function openFirstPages(t: TestContext, browser: Browser): Promise<OpenPages> {
   const web = await startWeb(t)
   const { page } = await newPerson(browser)

@@ -60,7 +60,7 @@ export interface ConsentForm {
   user: string
 }
 
-/** Follows redirects within this server to the consent page. */
+/** Makes the authorization request at `path`, which must be answered with the consent page. Returns its form fields. */
 export async function consentForm(client: Client, path: string): Promise<ConsentForm & { page: string }> {
   const answer = await client.get(path)
   const page = await answer.text()

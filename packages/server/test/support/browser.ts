@@ -119,14 +119,14 @@ export interface Locator {
 
 const requireTool = createRequire(join(import.meta.dirname, '../../../../tools/install.ts'))
 
-/** Without sandbox and GPU, which containers for tests do not provide. */
+/** No sandbox and no GPU, which containers for tests do not provide, and no use of /dev/shm, which is small there. */
 const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
 
 let browser: Promise<Browser> | undefined
 
 /**
  * One Chromium for all tests of a process, closed after the last one. Call it once per file, outside of tests. The
- * returned function resolves with undefined if Chromium is missing and the test was skipped.
+ * returned function skips the test and resolves with undefined if playwright-core or Chromium cannot be installed.
  */
 export function sharedBrowser(): (t: TestContext) => Promise<Browser | undefined> {
   after(async () => (await browser)?.close())

@@ -22,7 +22,8 @@ const SLOWEST_FIRST = [
 
 /**
  * Writes one program per folder into `into`, which imports the folder's `.test.ts` files: with a process per file, a
- * fifth of the suite's time was start-up. Other files run unchanged.
+ * fifth of the suite's time was start-up. Each file of `OWN_PROCESS` gets a program of its own. Returns the programs,
+ * and those of `files` that are no `.test.ts` files.
  *
  * The files of a folder share a process, so a test must restore global state that it changes.
  *

@@ -22,12 +22,12 @@ export interface TestStorage {
   log: Log
   /** The configuration, with which `createStorage` opens the same database again, as another process would. */
   config: StorageConfig
-  /** Opens a second Storage on the same database, as another node would. Closed with this one. */
+  /** Opens a second Storage on the same database, as another node would. `close` closes it too. */
   reopen(): Promise<DatabaseStorage>
   close(): Promise<void>
 }
 
-/** Calls `define` in a `describe` per engine. Without PostgreSQL its tests are skipped; see missing-servers.ts. */
+/** Calls `define` in a `describe` per engine. Without PostgreSQL the tests on it are skipped: missing-servers.ts. */
 export function forEachEngine(define: (engine: EngineName) => void): void {
   describe('on sqlite', () => define('sqlite'))
   describe('on postgres', { skip: postgresMissing() }, () => define('postgres'))
@@ -38,7 +38,7 @@ export function postgresMissing(): string | false {
   return skipWithout(isInstalled, 'PostgreSQL is not installed here')
 }
 
-/** Opens an empty, migrated database, closed after the test. */
+/** Opens an empty, migrated database. It is closed and removed after the test `t`; without `t`, call `close`. */
 export async function openTestStorage(
   engine: EngineName,
   t?: TestContext,

@@ -32,7 +32,7 @@ function firstEphemeral(): number {
   }
 }
 
-/** Reserves the port for this process; false if another process has it. */
+/** Reserves the port for this process; false if it is reserved already or cannot be bound. */
 async function reserve(port: number): Promise<boolean> {
   const socket = createSocket('udp4').unref()
   const untilBound = once(socket, 'listening')

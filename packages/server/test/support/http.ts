@@ -26,7 +26,7 @@ export interface ServerOverrides extends ServiceOverrides {
 export interface CallOptions {
   /** Sent as a Bearer token. */
   token?: string
-  /** Sent as JSON. */
+  /** Sent as JSON, but a string is sent as it is. */
   body?: unknown
   headers?: Record<string, string>
   redirect?: RequestRedirect

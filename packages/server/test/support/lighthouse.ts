@@ -22,7 +22,7 @@ import { startWeb, type WebServer } from './web.ts'
 
 /*
  * `npm run lighthouse`: Lighthouse's scores of every kind of page, on a phone as Lighthouse simulates it. Fails below
- * 95 in performance and 100 in accessibility and best practices. An argument selects pages whose path contains it.
+ * 95 in performance and 100 in accessibility and best practices. An argument selects pages whose name contains it.
  */
 
 const FOLDER = join(root, 'tools/lighthouse')
@@ -208,7 +208,7 @@ async function run(url: string, flags: object): Promise<Result['lhr']> {
   return lhr.runtimeError ? (await lighthouse(url, flags))!.lhr : lhr
 }
 
-/** A browser of its own with a port for Lighthouse. */
+/** Starts a browser with a debugging port for Lighthouse. */
 async function startChromium(): Promise<{ port: number; stop(): Promise<void> }> {
   const port = await freeDebuggingPort()
   const profile = mkdtempSync(join(tmpdir(), 'keyway-lighthouse-'))

@@ -2,16 +2,16 @@ import type { Language } from '../../src/languages/languages.ts'
 import { type OpenPages, visit } from './all-pages.ts'
 import type { Page } from './browser.ts'
 
-/** The findings on the pages in one language; each names its page. Pages without findings are not listed. */
+/** The findings on the pages in one language; each names its page. */
 export interface Findings {
   pages: number
   axe: string[]
   tooWide: string[]
   /** Pages with layout shift. */
   shifted: string[]
-  /** Controls that the keyboard does not reach, or that have no visible focus. */
+  /** Pages on which the keyboard does not reach all controls, and controls that have no visible focus. */
   unreached: string[]
-  /** The size of each page in bytes, with all that it loads. */
+  /** The size of each page in bytes, with all that it loads except event streams. Empty without `everything`. */
   weights: Map<string, number>
 }
 
@@ -23,14 +23,14 @@ export interface CheckOptions {
   everything: boolean
 }
 
-/** Narrower phones are not sold; this is also a desktop at 400 % (WCAG 2.2, 1.4.10). */
+/** Narrower phones are not sold; this is also a window of 1280 pixels at a zoom of 400 % (WCAG 2.2, 1.4.10). */
 const NARROWEST_WIDTH = 320
 const PHONE_WIDTH = 390
 const DESKTOP_WIDTH = 1280
 const WINDOW_HEIGHT = 800
 const MAX_SHIFT = 0.001
 
-/** Loads each page once and checks it at several widths and in both modes, since loading is the expensive part. */
+/** Loads each page once, since that takes the most time, and checks it at three widths, in light and in dark mode. */
 export async function checkPages(opened: readonly OpenPages[], options: CheckOptions): Promise<Findings> {
   const findings: Findings = {
     pages: 0,
@@ -84,7 +84,7 @@ function resize(page: Page, width: number): Promise<void> {
   return page.setViewportSize({ width, height: WINDOW_HEIGHT })
 }
 
-/** Pages of administrators and the content of documents are in English only. */
+/** Other languages leave out the pages of administrators and of documents, whose content is in English only. */
 function pathsIn(language: Language, paths: readonly string[]): readonly string[] {
   return language === 'en' ? paths : paths.filter(path => !/^\/(?:admin|docs\/)/.test(new URL(path).pathname))
 }

@@ -7,7 +7,10 @@ import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 
-/** Writes an example of every mail as .html and .txt into the folder given as argument. */
+/*
+ * Run as a program, this writes an example of every mail as .html and .txt into the folder given as argument, by
+ * default mail-previews.
+ */
 
 const at = Date.UTC(2026, 10, 20, 19, 22, 7)
 const keyId = '0190a5b8-7c3e-7abc-8def-0123456789ab'

@@ -6,12 +6,12 @@ import { spawnSync } from 'node:child_process'
  */
 export const MUST_HAVE_ALL = process.env.CI === 'true'
 
-/** The value of `skip` for tests of this server: the reason, or false if they must run. */
+/** The value of `skip` for tests of this server: the reason, or false if it is installed or on CI. */
 export function skipWithout(isInstalled: boolean, reason: string): string | false {
   return isInstalled || MUST_HAVE_ALL ? false : reason
 }
 
-/** The value of `skip` for tests that need a Debian package: false if its program runs. */
+/** The value of `skip` for tests that need a Debian package: the reason, or false if its program runs or on CI. */
 export function packageMissing(name: string, [program, ...args]: [string, ...string[]]): string | false {
   return skipWithout(spawnSync(program, args).status === 0, `${name} is not installed here`)
 }

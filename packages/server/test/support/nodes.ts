@@ -37,7 +37,7 @@ export interface TestNode extends RunningServer {
   origin: string
 }
 
-/** The sign-in links that the nodes of one test mailed, by address. */
+/** The sign-in links that the nodes of one test printed, by address. */
 export interface PrintedLinks {
   announce(line: string): void
   /** Waits for a link to this address that was not returned yet, and returns its token. */
@@ -153,7 +153,7 @@ export interface HubSocket {
   /** Close code, and when it was received (`performance.now()`). */
   closed: Promise<{ code: number; at: number }>
   send(frame: object): void
-  /** Waits for the first frame that `matches` accepts. */
+  /** The first frame after `ready` that `matches` accepts, received already or later. Rejects after a timeout. */
   // biome-ignore lint/suspicious/noExplicitAny: see above
   next(matches: (frame: any) => boolean): Promise<any>
 }
@@ -201,7 +201,7 @@ export function connectHub(origin: string, agentToken: string): Promise<HubSocke
   })
 }
 
-/** A quantile of the figures; `at` 0.5 is the median. */
+/** A quantile of the figures, for example the median for `at` 0.5; NaN if there are no figures. */
 export function quantile(figures: readonly number[], at: number): number {
   const sorted = [...figures].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * at))] ?? Number.NaN

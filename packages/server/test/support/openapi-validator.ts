@@ -12,7 +12,7 @@ export function createDocumentValidator(document: object) {
   const ajv = new Ajv2020.default({ strict: false, allErrors: true })
   addFormats.default(ajv)
   return {
-    /** Describes how a response violates the document; null if it does not. */
+    /** Describes how a response violates the document; null if it does not. Of bodies, only JSON is validated. */
     problemOf(method: string, path: string, { status, headers, body }: DocumentedResponse): string | null {
       const responses = pick(document, ['paths', path, method.toLowerCase(), 'responses'])
       const declaredResponse = responses && pick(responses, [String(status)])

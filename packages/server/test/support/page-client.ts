@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import type { WebServer } from './web.ts'
 
-/** A minimal browser: keeps cookies, and sends only the headers that it is given. */
+/**
+ * A minimal browser: keeps cookies, follows no redirects, and sends only `Accept`, its cookies and the given headers,
+ * which for `post` are `SAME_ORIGIN` by default.
+ */
 export function createClient(url: string) {
   const jar = new Map<string, string>()
   const attributes = new Map<string, string>()

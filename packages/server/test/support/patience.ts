@@ -15,7 +15,7 @@ export function patienceMs(ms: number = DEFAULT_TIMEOUT_MS): number {
   return Math.round(ms * slowness())
 }
 
-/** Resolves like `value`, or rejects after the timeout. @throws Error that contains `what` */
+/** Settles like `value`, or rejects after `patienceMs(ms)`. @throws Error that contains `what`, after the timeout */
 export async function inTime<Value>(what: string, value: Promise<Value>, ms?: number): Promise<Value> {
   const timeout = patienceMs(ms)
   const timedOut = Promise.withResolvers<never>()
@@ -30,7 +30,7 @@ export async function inTime<Value>(what: string, value: Promise<Value>, ms?: nu
 /**
  * Polls until `check` returns something other than undefined, null or false, and returns it.
  *
- * @throws Error that contains `what`, after the timeout
+ * @throws Error that contains `what`, after `patienceMs(ms)`; or what `check` throws
  */
 export async function until<Value>(
   what: string,

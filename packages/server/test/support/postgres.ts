@@ -69,7 +69,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   }
 }
 
-/** The user to run PostgreSQL as, since it refuses to run as root. */
+/** The user to run PostgreSQL as, since it refuses to run as root; empty if this process does not run as root. */
 export function unprivilegedIdentity(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
@@ -136,7 +136,7 @@ export async function clusterUrl(): Promise<string> {
 
 /**
  * Timeout in seconds for connections, locks and statements, which a busy machine may need; the service itself allows
- * two to five.
+ * two to six.
  */
 const TIMEOUT_SECONDS = 20
 const MILLISECOND_PARAMETERS = ['lock_timeout', 'statement_timeout', 'query_timeout']

@@ -6,23 +6,23 @@ import { withOwnTimeouts } from './postgres.ts'
 /** A TCP proxy between the service and a server it uses, with which a test injects network faults. */
 export interface FaultProxy {
   port: number
-  /** Forwards new connections to another server. */
+  /** Resets all connections, and forwards new ones to another server. */
   forwardTo(url: string): void
-  /** The URL with the proxy's host and port. */
+  /** The URL with the proxy's host and port, and without the longer timeouts of test databases. */
   through(url: string): string
   /** Delays every chunk in both directions by `ms` milliseconds. */
   delay(ms: number): void
-  /** Resets all connections and refuses new ones, like a host that is down. */
+  /** Resets all connections, and new ones at once, like a server that is down. */
   cut(): void
   /** Keeps and accepts connections but forwards nothing, like a firewall that drops packets. */
   blackHole(): void
-  /** Answers every connection with invalid bytes. */
+  /** Resets all connections, and answers new ones with invalid bytes. */
   garble(): void
   heal(): void
   /** Resets the connections of the next `count` COMMITs, before PostgreSQL receives them or after it answered. */
   cutCommits(count: number, when: 'unreceived' | 'unanswered'): void
   readonly commitsCut: number
-  /** Answers matching statements with an error instead of forwarding them. */
+  /** Answers matching statements with an error instead of forwarding them; with null, none. */
   refuse(statements: RegExp | null): void
   readonly refused: number
   readonly connections: number

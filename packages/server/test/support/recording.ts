@@ -70,7 +70,7 @@ function encodings(value: string | Uint8Array): string[] {
   return [bytes.toString('base64'), bytes.toString('base64url'), bytes.toString('hex')]
 }
 
-/** The script and the command without its values, such as `keyway apps secret`. */
+/** The script and the command without its values, such as `keyway apps secret`; `node` if there is no script. */
 function programName([, ...args]: readonly string[]): string {
   const scriptIndex = args.findIndex(arg => /\.[cm]?[jt]s$/.test(arg))
   if (scriptIndex < 0) return 'node'
@@ -109,7 +109,7 @@ function tee(stream: { write: unknown }, journal: Journal, source: string): void
   }
 }
 
-/** Records the output of child processes, including fatal errors, which they cannot record themselves. */
+/** Records the output of this project's child processes, with fatal errors, which they cannot record themselves. */
 function recordChildren(journal: Journal): void {
   subscribe('child_process', message => {
     const { process: child } = message as { process: ChildProcess }
@@ -131,7 +131,7 @@ function recordChildren(journal: Journal): void {
   })
 }
 
-/** Whether the child is this project's program; others are clients (curl, browsers), which receive secrets. */
+/** Whether the child runs Node or `keyway`; others are clients (curl, browsers), which receive secrets. */
 function isKeyway({ spawnfile = '', spawnargs = [] }: ChildProcess): boolean {
   return spawnfile === process.execPath || spawnargs.some(arg => arg.includes('keyway.js'))
 }

@@ -14,7 +14,7 @@ export interface TestRedis {
   start(): Promise<void>
 }
 
-/** The path of Redis or Valkey; null if neither is installed. */
+/** The program of Redis, or else of Valkey; null if neither is installed. */
 function findServer(): string | null {
   return ['redis-server', 'valkey-server'].find(name => spawnSync(name, ['--version']).status === 0) ?? null
 }

@@ -20,7 +20,7 @@ export interface ServedProcess {
   end(signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | string>
 }
 
-/** Runs `keyway serve` in a process of its own, with settings from the environment only. */
+/** Runs `keyway serve` in a process of its own with these settings only, and waits for its ready line. */
 export function serve(settings: Record<string, string> = {}, program = launcher): Promise<ServedProcess> {
   return serveBy(process.execPath, [program, 'serve'], { env: environment(settings) })
 }

@@ -202,7 +202,7 @@ function linkOf({ link, code }: ContentOf<'sign_in'>): Omit<MailedLink, 'loginId
   return { link, code, token: new URL(link).searchParams.get('token')! }
 }
 
-/** Runs `count` concurrent calls; returns the values of the successful calls, and the error codes of the others. */
+/** Runs `count` concurrent calls; returns the values of the successful ones, and the codes of the refused ones. */
 export async function race<Value>(
   count: number,
   call: (index: number) => Promise<Value>,
@@ -214,7 +214,7 @@ export async function race<Value>(
   }
 }
 
-/** The error code of a call, or `none` if it succeeded. */
+/** The error code of a refused call, or `none` if it succeeded. Rejects with any other error. */
 export async function refusedWith(call: Promise<unknown>): Promise<string> {
   return call.then(() => 'none', codeOf)
 }

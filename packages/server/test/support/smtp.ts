@@ -23,7 +23,7 @@ export interface ReceivedMail {
   raw: string
   /** Lower-case names; unfolded values. */
   headers: Map<string, string[]>
-  /** Decoded. */
+  /** Decoded, like `html`; empty if the mail has no such part. */
   text: string
   html: string
   encrypted: boolean
@@ -38,7 +38,7 @@ export interface TestSmtpServer {
   mails: ReceivedMail[]
   /** Recipients of all RCPT commands in order, including refused ones. */
   recipients: string[]
-  /** Everything that clients sent on connections without TLS (`startTls: false`). */
+  /** Everything that clients sent; empty unless `startTls` is false, since encrypted bytes are not recorded. */
   wire: string
   connections: number
   mostConnections: number

@@ -16,7 +16,7 @@ export interface TaskDriver {
   type(label: string | RegExp, text: string): Promise<void>
   /** Types the reason into the form with this button. */
   typeReason(reason: string, button: string): Promise<void>
-  /** Takes a screenshot of the page where the task is decided. */
+  /** Takes a screenshot of the page as it is now, if `playTask` was given `capture`. */
   screenshot(name: string): Promise<void>
 }
 
@@ -54,7 +54,7 @@ export function createWorld(web: WebServer) {
   }
 }
 
-/** Looks a person up by address, as each of these tasks begins. */
+/** Looks a person up by address, with which most of the tasks begin. */
 async function openPerson({ type, click }: TaskDriver, email: string): Promise<void> {
   await type('Search', email)
   await click('button', 'Search')
@@ -270,7 +270,10 @@ export interface TaskResult {
   seconds: number
 }
 
-/** Plays a task from the administration's overview on, outside of the main navigation. */
+/**
+ * Plays a task from the administration's overview on, and checks its result. Clicks only links and buttons in the
+ * content of pages, not in their navigation. The returned time does not include screenshots.
+ */
 export async function playTask(
   world: World,
   page: Page,

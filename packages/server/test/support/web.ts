@@ -20,12 +20,12 @@ export interface Mail {
 export interface WebServer {
   url: string
   server: RunningServer
-  /** Waits for at least this many sign-in mails to an address; returns all, newest first. */
+  /** Waits for at least this many mails with a link to an address; returns all with a link, newest first. */
   mails(to: string, atLeast?: number): Promise<Mail[]>
   close(): Promise<void>
 }
 
-/** The whole service on an empty database, as `npm start` runs it. */
+/** The whole service on an empty database, as `npm start` runs it; closed after the test `t`. */
 export async function startWeb(
   t: TestContext | null,
   settings: Record<string, string> = {},

@@ -11,11 +11,11 @@ export type Frame = Fields & { type: string }
 export class ScriptedConnection {
   readonly id: string
   readonly token: string
-  /** What the client offers to resume. */
+  /** What the client offers to resume; null if it offers nothing, or nothing valid. */
   readonly resume: { token: string; lastSeq: number } | null
   /** Frames of the client other than `ping`. */
   readonly frames = new Queue<Frame>()
-  /** The code of the client's or the hub's close frame; 1006 without one. */
+  /** The code of the client's or the hub's close frame; 1005 if it has no code, 1006 without a close frame. */
   readonly closed: Promise<number>
   readonly arrivedAt = performance.now()
   #socket: WebSocket

@@ -35,7 +35,7 @@ interface Node {
   registry: Registry
   feed: ReturnType<typeof createPresenceFeed>
   watches: ReturnType<typeof createWatches>
-  /** Other nodes as of the last heartbeat. */
+  /** Ids of the other nodes that this node knows, from its last heartbeat and from notices since. */
   others: string[]
   beatAt: number
   watchers: Map<string, Watcher>

@@ -35,8 +35,9 @@ export interface AgentHistory {
 }
 
 /**
- * Checks that each receiver got each sender's messages once and in order, and that a message that was acknowledged and
- * did not arrive belongs to a receiver that got a `gap` event.
+ * Checks that all agents are connected in the end, that each receiver got each sender's messages once and in order, and
+ * that each message was acknowledged or refused. If a message to one agent was acknowledged and did not arrive, then
+ * its receiver got a `gap` event, it was `isUncertain`, or it was held for an `abandoned` connection.
  *
  * @param isGentle whether no fault could lose a message, so that there must be no gap either
  * @throws AssertionError

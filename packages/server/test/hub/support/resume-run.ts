@@ -20,7 +20,7 @@ export interface Summary {
  * Checks consecutive seeds. `npm run test:resume -- --seed n` repeats a failing one.
  *
  * @param onViolation called instead of throwing
- * @throws AssertionError with the seed
+ * @throws Error with the seed and the message of the violation
  */
 export async function checkSeeds(
   first: number,
@@ -104,8 +104,8 @@ function performRandomAction(world: ResumeWorld, random: Random, isGentle: boole
 }
 
 /**
- * One agent sends to another one, reconnects to any node and sends again, while the other may reconnect too. Half of
- * the time one of the nodes is cut off for a moment.
+ * One agent sends to another one, reconnects to any node and sends again, while the other may reconnect too. Unless
+ * `isGentle`, one of the nodes is cut off for a moment half of the time.
  */
 function sendAndMove(world: ResumeWorld, random: Random, isGentle: boolean): void {
   const [from, to] = [random.pick(world.members), random.pick(world.members)]

@@ -16,7 +16,7 @@ const ADDRESS = { address: '192.0.2.1', network: '192.0.2.1', client: null }
 
 export const OWNER = newId(1)
 
-/** The state that all nodes share: rows, and a carrier that delivers all events in one order. */
+/** What all nodes share: the rows of the database, and the transport of events, which keeps one order for all nodes. */
 export class SharedState {
   readonly nodes = new Map<string, NodeRow>()
   readonly rows = new Map<string, PresenceRow>()
@@ -52,13 +52,13 @@ export class SharedState {
   }
 }
 
-/** A node: the hub's own code, over a simulated network, database and carrier. */
+/** A node: the hub's own code, over a simulated network, database and transport of events. */
 export class SimulatedHub {
   readonly id: string
   readonly lines = new Set<Line>()
   isDraining = false
   isDead = false
-  /** Whether the node is cut off from the database and the carrier. */
+  /** Whether the node is cut off from the database and the other nodes. */
   isCutOff = false
   readonly #hub: ReturnType<typeof createHub>
   #listener: (event: Event) => void = () => {}

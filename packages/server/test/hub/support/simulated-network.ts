@@ -110,7 +110,7 @@ export class Line {
   isCut = false
   /** Until this time the agent reads nothing. */
   pausedUntil = 0
-  /** The number of bytes that the agent has not read, which the hub sees as buffered. */
+  /** The number of characters that the agent has not read, which the hub sees as buffered bytes. */
   unread = 0
   /** The id of the node that accepted the connection. */
   nodeId = ''
