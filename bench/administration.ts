@@ -100,7 +100,7 @@ function option(name: string): string | undefined {
   return process.argv.find(each => each.startsWith(`--${name}=`))?.slice(name.length + 3)
 }
 
-/** Paths with a different value in each call, so that no response comes from a cache. */
+/** The path of each list in its nth call. Most searches have another value in each call, so that none is cached. */
 function paths(): Record<string, (n: number) => string> {
   const api = (path: string) => (n: number) => `/v1/admin${path.replace('N', String(n))}`
   const person = (n: number) => accountId(1 + ((n * 7919) % PEOPLE))

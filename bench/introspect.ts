@@ -100,7 +100,7 @@ const targets: Target[] = ['sqlite', 'postgres'].map(engine => {
 })
 report('introspect', { 'Introspection of keys, 32 connections': table }, targets)
 
-/** Gives the app a secret and the first keys limits. */
+/** Sets limits of the first keys, and creates a secret of the app, which it returns. */
 async function prepare(database: BenchDatabase): Promise<string> {
   const services = await openServices(loadConfig(database.settings), createLog('error'))
   for (let n = 0; n < LIMITED_KEYS; n++)

@@ -108,7 +108,7 @@ function run({ port, pid }: RunningProcess, durationMs = RUN_MS): Promise<Measur
   return load.run({ ...job, warmUpMs: 500, durationMs, rate: OTHERS_PER_SECOND }, pid)
 }
 
-/** Sends the exchanges of the limited key. `stop` resolves with the number of answers 200 per second. */
+/** Sends exchanges of the limited key until `stop`, which resolves with the number of answers 200 per second. */
 function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop(): Promise<number> } {
   const startedAt = performance.now()
   const pending = new Set<Promise<void>>()

@@ -106,7 +106,7 @@ async function storeUsage({ transaction }: DatabaseStorage): Promise<UsageRun> {
   }
 }
 
-/** The hour and day of an owner's keys, and of the owner. */
+/** The usage of an owner and of each of the owner's keys, as a row for the hour and one for the day. */
 function usageOf(owner: number): UsageRow[] {
   const counts = { ...noUsage(), connectedMs: 5000 }
   const keyIds = Array.from({ length: KEYS_PER_OWNER }, (_, key) => benchId(2, owner * KEYS_PER_OWNER + key))

@@ -2,7 +2,7 @@ import type { Account, AttackJob } from './attacks.ts'
 import { addressOf, tokenOf } from './people.ts'
 import type { RunningProcess } from './processes.ts'
 
-/** Creates a free account with a key and a signed-in browser. */
+/** Creates a free account with a key, and signs a browser in to a second one: each link signs in once. */
 export async function openAccount(server: RunningProcess, nextLinkNumber: () => number): Promise<Account> {
   const n = nextLinkNumber()
   const signInAnswer = await call(server, '/auth/verify-magic-link', {
@@ -63,7 +63,7 @@ async function call(
   return (await answer.json()) as Record<string, unknown>
 }
 
-/** Lists the paths of all calls with a body, from the OpenAPI document. */
+/** Lists the paths of all calls with a body, from the OpenAPI document, with `x` for each parameter. */
 export async function bodyPaths({ port }: RunningProcess): Promise<AttackJob['bodyPaths']> {
   const answer = await fetch(`http://127.0.0.1:${port}/openapi.json`)
   const { paths } = (await answer.json()) as {

@@ -21,7 +21,7 @@ export interface Account {
   agentToken: string
   accessToken: string
   refreshToken: string
-  /** Cookies of a signed-in browser. */
+  /** Cookies of a browser that is signed in to another free account. */
   cookie: string
 }
 

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 
 /**
- * The floor (unavoidable work) of the hub: a plain `ws` server that sends one frame to every client, without
- * authentication.
+ * The floor (unavoidable work) of the hub: a plain `ws` server without authentication. It sends `ready`, forwards each
+ * `send` to every client, closes every client on `close`, and answers other frames with `token_accepted`.
  */
 
 const http = createServer()

@@ -1,4 +1,7 @@
-/** Runs the jobs that the parent process sends, one after the other, and answers each; exits with its parent. */
+/**
+ * Runs each job when the parent process sends it, and sends back its result unless that is undefined. The process ends
+ * with status 1 if a job fails, and with its parent.
+ */
 export function serveJobs<Job, Result>(run: (job: Job) => Promise<Result>): void {
   process.on('message', (job: Job) => {
     run(job).then(

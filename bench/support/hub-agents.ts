@@ -19,7 +19,7 @@ export type AgentsJob =
 export interface AgentsResult {
   count: number
   seconds: number
-  /** Number of closes by code. */
+  /** Number of closes by code during the job; `cut` counts sockets that closed without a close frame. */
   closes: Record<string, number>
 }
 

@@ -5,7 +5,7 @@ import { availableParallelism, cpus } from 'node:os'
 /** Read before `pinBench`, which restricts this process to one core. */
 const CORES = availableParallelism()
 
-/** The core of the measured process, which runs alone on it. */
+/** The core of the measured process, which runs alone on it if the machine has more than one. */
 export const SERVER_CORE = 0
 /** The core of the load generator, the database server and the benchmark itself. */
 export const LOAD_CORE = CORES > 1 ? 1 : 0
@@ -14,12 +14,12 @@ const canPin = spawnSync('taskset', ['--version']).status === 0
 /** Clock ticks a second, the unit of `/proc/…/stat`. */
 const TICKS_PER_SECOND = Number(spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }).stdout) || 100
 
-/** Pins this process and its children to the load generator's core. */
+/** Pins this process and its later children to the load generator's core, if `taskset` is installed. */
 export function pinBench(): void {
   if (canPin) spawnSync('taskset', ['-acp', String(LOAD_CORE), String(process.pid)])
 }
 
-/** Starts a program of Node, or another one, on one core or on several. */
+/** Starts a program of Node, or another one, on one core or on several; on any core if `taskset` is missing. */
 export function spawnPinned(
   core: number | readonly number[],
   args: readonly string[],

@@ -19,7 +19,7 @@ export interface UserLatencies {
   errors: number
   /** The first error. */
   error?: string
-  /** Milliseconds. */
+  /** Milliseconds; the timeout of 5000 if no call succeeded. */
   p50: number
   p99: number
 }

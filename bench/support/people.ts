@@ -29,7 +29,7 @@ export interface Range {
   to: number
 }
 
-/** A range of users, and whether each has a link, an account or a session. */
+/** The users from `from` to `to`, exclusive, and whether each has a link, an account or a session. */
 export interface People extends Range {
   link?: boolean
   account?: boolean

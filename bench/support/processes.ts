@@ -23,7 +23,7 @@ export interface ProcessOptions {
   executable?: string
 }
 
-/** Starts `keyway serve` on its own core. */
+/** Starts `keyway serve`, by default on `SERVER_CORE`, and waits for its ready line. */
 export function startKeyway(
   settings: Record<string, string>,
   options: ProcessOptions = {},

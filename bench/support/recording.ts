@@ -35,7 +35,7 @@ function belongsToCall(text: string): boolean {
   return !/^\s*(listen|set)\b/i.test(text)
 }
 
-/** Records the statements of one transaction on SQLite. */
+/** Records the statements of all transactions on SQLite during `work`, without BEGIN and COMMIT. */
 export async function recordSqlite(
   storage: DatabaseStorage,
   work: () => Promise<unknown>,

@@ -7,7 +7,7 @@ export function median(values: readonly number[]): number {
   return percentile(values, 50)
 }
 
-/** The smallest value that at least `p` percent of the values do not exceed. */
+/** The smallest value that at least `p` percent of the values do not exceed; NaN if there are no values. */
 export function percentile(values: readonly number[], p: number): number {
   const sortedValues = [...values].sort((a, b) => a - b)
   return sortedValues[Math.max(0, Math.ceil((p / 100) * sortedValues.length) - 1)] ?? Number.NaN

@@ -51,7 +51,8 @@ const MAX_TEST_MS = 20_000
 
 /**
  * Runs each test once without a mutant. Tests that fail or take too long are left out. Results are cached until the
- * test file changes or a source is added; they only select the tests of a mutant, so they may be older than the sources.
+ * test file changes or a source is added. They only select the tests of a mutant, so they may be older than the
+ * sources.
  *
  * @param names  the name of each mutant, by its number
  */

@@ -23,8 +23,8 @@ const MIN_TIMEOUT_MS = 8_000
 const SAME_FUNCTION_WEIGHT = 10
 
 /**
- * Decides for each mutant whether a test detects it. Short tests run first, and those that are about the mutant's file or
- * have detected many mutants of it.
+ * Decides for each mutant whether a test detects it. Short tests run first, and those that are about the mutant's file
+ * or have detected many mutants of it.
  */
 export function createDetector(
   coverage: Coverage,

@@ -1,6 +1,6 @@
 import { percentile } from '../statistics.ts'
 
-/** Latencies of one operation in one interval, in milliseconds. */
+/** Latencies of one successful operation in an interval or in the whole run, in milliseconds. */
 export interface Latencies {
   count: number
   p50: number
@@ -13,7 +13,7 @@ export interface Interval {
   /** Minutes since the start. */
   minute: number
   operations: Record<string, Latencies>
-  /** Named sizes: bytes, handles, rows, milliseconds. */
+  /** Sizes by name: bytes, seconds, and numbers of files, resources and connections. */
   sizes: Record<string, number>
 }
 

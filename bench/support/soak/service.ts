@@ -26,12 +26,13 @@ export interface SoakService extends AsyncDisposable {
   description: string
   origins: string[]
   appSecret: string
-  /** Bytes, handles and milliseconds by name. */
+  /** Sizes by name: bytes, seconds, and numbers of files, resources and connections. */
   sizes(): Promise<Record<string, number>>
 }
 
 /**
- * Starts one node on SQLite, or two on PostgreSQL behind PgBouncer, which their events bypass.
+ * Starts one node on SQLite, or two on PostgreSQL. If PgBouncer is installed, it is in front of PostgreSQL; only events
+ * bypass it.
  *
  * @param tls what terminates TLS; null: clients use plain HTTP
  */

@@ -30,7 +30,7 @@ export interface TappedNodes {
   connect(to: TestNode): Promise<HubSocket>
 }
 
-/** Two nodes, a user with a key, and an attacker on the event carrier. */
+/** Two nodes, a user with a key, and an attacker on PostgreSQL or Redis, which carries the events between the nodes. */
 export async function openTappedNodes(t: TestContext, carrier: CarrierName): Promise<TappedNodes> {
   const url = await freshPostgres(t)
   const settings: Record<string, string> = { KEYWAY_DATABASE_URL: url }

@@ -14,7 +14,7 @@ export interface RecordedMessage {
   payload: Buffer
 }
 
-/** An attacker who may listen and publish on the carrier, but has no secret. */
+/** An attacker who may listen and publish where nodes exchange events (PostgreSQL or Redis), but has no secret. */
 export interface Wiretap {
   recorded: RecordedMessage[]
   /** Also records what is published on the channels of these nodes, each of which only its node listens to. */

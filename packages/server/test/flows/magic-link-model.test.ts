@@ -13,7 +13,7 @@ import {
   type Services,
 } from '../support/services.ts'
 
-/** A model of the links of one address. */
+/** A link in the model. All links are of one address. */
 interface Link {
   mailed: MailedLink
   sentAt: number

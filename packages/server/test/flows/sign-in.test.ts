@@ -7,7 +7,7 @@ import { address, caller, openServices, race, refusedWith, type Services } from 
 
 const page = { limit: 50, after: null }
 
-/** Reads everything that is created together with an account. */
+/** Reads everything that is created together with an account; null if the address has no account. */
 async function accountParts({ store, accounts, mailsTo }: Services, email: string) {
   const user = await store.users.findByEmail(address(email))
   if (!user) return null

@@ -421,7 +421,7 @@ test('a low balance is announced by the charge that crosses the mark, and by no 
   ])
 })
 
-/** Runs an operation in a transaction, and returns type, subject and data of the events that it announced. */
+/** A function that runs an operation in a transaction, and returns type, subject and data of the announced events. */
 function announcements(storage: Services['storage'], received: () => Promise<ReceivedEvent[]>) {
   return async (operation: (tx: Transaction) => Promise<unknown>) => {
     await storage.transaction(operation)

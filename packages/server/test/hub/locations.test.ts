@@ -18,7 +18,7 @@ interface Node extends TestHub {
   delivered: Event[]
 }
 
-/** Nodes with a storage each, so that events cross a real carrier. */
+/** Nodes with a storage each, so that events between them go through PostgreSQL or Redis. */
 async function openNodes(t: TestContext, count: number, carrier: (typeof CARRIERS)[number] = 'PostgreSQL') {
   const services = await openServices('postgres', t)
   const { user } = await services.signIn('ada@example.com')

@@ -11,7 +11,7 @@ import { Client, connect, makeKey, openHub, tokenOf } from './fixture.ts'
 
 const NO_EVENTS: HubDeps['events'] = { subscribe: () => () => {}, publish: async () => {} }
 
-/** Opens a hub whose database results can be held back after they were read. */
+/** Opens a hub whose key statuses can be held back after they were read from the database. */
 async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')

@@ -171,7 +171,7 @@ test('the process survives a closed log output', async t => {
   assert.equal(child.exitCode, null)
 })
 
-/** Waits until the mail has arrived and its link is printed. */
+/** Waits until a mail to this address is in the inbox. */
 async function inboxOf(url: string, email: string): Promise<void> {
   await until(`a mail for ${email}`, async () => {
     const answer = await fetch(`${url}/inbox?to=${email}`, { headers: { Accept: 'application/json' } })

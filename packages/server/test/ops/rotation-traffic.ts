@@ -20,7 +20,7 @@ export interface BalancedNode {
 export interface NodePair<Node extends BalancedNode> {
   /** The nodes that receive traffic; a node that is being stopped does not. */
   live(): Node[]
-  /** Sends a request to each node in turn, except to one that is being stopped. */
+  /** Sends a request to the next node in turn that is not being stopped. */
   through<Answer>(request: (origin: string) => Promise<Answer>): Promise<Answer>
   /** For each node in turn: stops its traffic, waits for requests in progress, and restarts it with other secrets. */
   restartOneByOne(secrets: string): Promise<void>

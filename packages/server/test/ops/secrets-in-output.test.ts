@@ -193,7 +193,7 @@ async function signInMail(smtp: TestSmtpServer, before: number): Promise<Receive
   }
 }
 
-/** Finds a secret as a whole word, since longer numbers may contain eight digits of a code. */
+/** The position of a secret, or -1. A code is found only as a whole number, since longer ones may contain its digits. */
 function findSecret(text: string, secret: string): number {
   return /^\d+$/.test(secret) ? text.search(new RegExp(`(?<!\\d)${secret}(?!\\d)`)) : text.indexOf(secret)
 }

@@ -2,7 +2,7 @@
 export interface FormBrowser {
   cookies: Map<string, string>
   get(path: string): Promise<{ status: number; text: string; location: string | null }>
-  /** Fills in the fields of the first form of the page at `path` that posts to `action`. */
+  /** Fills in and submits the first form of the page at `path` that posts to `action`. */
   submit(
     path: string,
     action: string,

@@ -68,7 +68,7 @@ export class HubUnderTest {
     return Object.assign(client, { ready: await client.next('ready') })
   }
 
-  /** Sends a handshake with exactly these headers; returns the answer's status. */
+  /** Sends a handshake with exactly these headers; returns the answer's status and `Upgrade` header. */
   async handshake(headers: Record<string, string>): Promise<{ status: number; upgrade: string | undefined }> {
     const send = this.origin.startsWith('https') ? requestTls : request
     return new Promise((resolve, reject) => {
