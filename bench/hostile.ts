@@ -273,7 +273,10 @@ function worstKind({ p99 }: Measurement): { kind: Kind; times: number } {
   return ratios.reduce((a, b) => (a.times >= b.times ? a : b))
 }
 
-/** The worst ratio of a p99 beside the attacker to that of a bare `node:http` under the same attack; empty if not run. */
+/**
+ * The worst ratio of a p99 beside the attacker to that of a bare `node:http` under the same attack; an empty text if
+ * the bare server was not measured.
+ */
 function timesOfBare({ flow, p99 }: Measurement): number | string {
   const bareResult = earlierResults('bare').find(row => row.flow === flow)
   if (!bareResult) return ''

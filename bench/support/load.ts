@@ -3,7 +3,7 @@ import type { LoadJob, LoadResult } from './load-protocol.ts'
 import { cpuSeconds, LOAD_CORE, mainThreadCpuSeconds, spawnPinned } from './machine.ts'
 
 export interface Load extends AsyncDisposable {
-  /** Runs a job against a listening process, or several that share a port. @throws Error if an answer is not 2xx, or none came */
+  /** Runs a job against a process, or several on one port. @throws Error if an answer is not 2xx, or none came */
   run(job: LoadJob, pids: number | readonly number[]): Promise<Measurement>
 }
 

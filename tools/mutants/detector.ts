@@ -37,7 +37,7 @@ export function createDetector(
   const unreliableTests = new Set<CoveringTest>()
   const { tests } = coverage
 
-  /** The tests that execute a mutant. If none is known, and the coverage may be incomplete, all tests of its file. */
+  /** The tests that execute a mutant; all tests of its file if the former are not known, or none and maybe incomplete. */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
     if (!coverage.isKnown(mutant.name)) return testsOf(mutant.file)
     const coveringTests = tests.filter(test => test.hits.has(mutant.name))

@@ -11,7 +11,7 @@ export interface Result {
   outcome: 'killed' | 'timed out' | 'survived' | 'not covered'
   /** File and title of the test that detected it; empty if none did. */
   by: string
-  /** Hash of the test that detected it or, if none did, of all tests that execute it; empty if there are none. */
+  /** Hash of the test that detected it or, if none did, of all candidates (detector.ts); empty if there are none. */
   testsHash: string
   /** The limit of the total time of its tests, in seconds. */
   seconds: number

@@ -1,6 +1,6 @@
 import { percentile } from '../statistics.ts'
 
-/** Latencies of one successful operation in an interval or in the whole run, in milliseconds. */
+/** Number and latencies of the successful runs of one operation, in an interval or in all, in milliseconds. */
 export interface Latencies {
   count: number
   p50: number

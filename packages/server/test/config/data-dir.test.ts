@@ -16,7 +16,7 @@ function temporaryFolder(t: TestContext): string {
   return folder
 }
 
-/** Mounts a disk with these options; skips the test if that is not possible. */
+/** Mounts a disk with these options, and returns its folder. If that is not possible, skips the test; returns null. */
 function mountDisk(t: TestContext, options: string): string | null {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-disk-'))
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder])

@@ -33,7 +33,7 @@ export function createFacts(): Facts {
 }
 
 export interface Losses {
-  /** Keys that do not exist although their creation was acknowledged. */
+  /** Keys that do not exist although their creation was acknowledged, or are refused although nobody revoked them. */
   keys: string[]
   /** Keys that work again after their revocation was acknowledged. */
   revocations: string[]

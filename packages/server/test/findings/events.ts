@@ -26,7 +26,7 @@ const TEXT = 'a secret between two agents'
 /** The channel of sealed events, and that of the first version's events. */
 const CHANNELS = ['keyway_sealed', 'keyway'] as const
 
-/** An attacker who may listen and publish on the carrier, but has no secret. */
+/** An attacker who may listen and publish where nodes exchange events (PostgreSQL or Redis), but has no secret. */
 interface Stranger {
   received: string[]
   publish(payload: string): Promise<unknown>
@@ -113,7 +113,7 @@ probe(
   },
 )
 
-/** Two nodes, an agent on the second, and an attacker on the carrier. */
+/** Two nodes, an agent on the second, and an attacker on PostgreSQL or Redis, which carries the events of the nodes. */
 async function openTwoNodes(t: CleanUps, carrier: (typeof CARRIERS)[number]) {
   const settings = await freshSettings('postgres', t)
   let listen: (t: CleanUps) => Promise<Stranger> = scope => tapPostgres(scope, settings.KEYWAY_DATABASE_URL!)

@@ -17,7 +17,10 @@ import { caller } from '../support/services.ts'
 /** Far above MAX_STARTED_ON_ARRIVAL, so that most requests of a flood wait in the queue. */
 const FLOOD = 200
 
-/** Adds `count` requests of a flow; each records its flow in `started` when it starts. */
+/**
+ * Adds `count` requests of a flow, each of which records its flow in `started` when it starts. Returns the number of
+ * accepted ones.
+ */
 function add(queue: FairQueue, started: string[], id: string, count = 1, network = id): number {
   let acceptedCount = 0
   for (let n = 0; n < count; n++) {

@@ -203,7 +203,7 @@ test('every refusal is a problem document without internal details', async t => 
   }
 })
 
-/** A problem document, or for OAuth clients an error of RFC 6749. */
+/** Asserts that the body is a problem document with this status, or for OAuth clients an error of RFC 6749. */
 function assertRefusal(body: CallAnswer['body'], status: number): void {
   if (body.error === undefined) {
     problem.parse(body)

@@ -193,7 +193,7 @@ async function signInMail(smtp: TestSmtpServer, before: number): Promise<Receive
   }
 }
 
-/** The position of a secret, or -1. A code is found only as a whole number, since longer ones may contain its digits. */
+/** The position of a secret, or -1. A code must be a whole number, since longer numbers may contain its digits. */
 function findSecret(text: string, secret: string): number {
   return /^\d+$/.test(secret) ? text.search(new RegExp(`(?<!\\d)${secret}(?!\\d)`)) : text.indexOf(secret)
 }

@@ -33,7 +33,7 @@ export class Calls {
     this.#onUnexpected = deps.onUnexpected
   }
 
-  /** @throws KeywayError if the service refuses, LostAnswer if the client gets no answer, or the service's own error */
+  /** @throws KeywayError if the service refuses, LostAnswer if the client gets no answer, or an unexpected error */
   request<Value>(
     client: SimulatedProcess,
     name: string,

@@ -62,8 +62,8 @@ const DOCUMENTS = [
 ]
 
 /**
- * Signs in an administrator with data for every page (active, rotated and revoked keys, a connected agent, mail), and
- * returns the URLs of all pages.
+ * Signs in an administrator with data for the pages (active, rotated and revoked keys, a connected agent, mail), and
+ * returns the URLs of all pages that a signed-in administrator can open.
  */
 export async function openPages(t: TestContext, browser: Browser): Promise<OpenPages> {
   const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' })

@@ -38,7 +38,7 @@ export interface TestSmtpServer {
   mails: ReceivedMail[]
   /** Recipients of all RCPT commands in order, including refused ones. */
   recipients: string[]
-  /** Everything that clients sent; empty unless `startTls` is false, since encrypted bytes are not recorded. */
+  /** Everything that clients sent, if `startTls` is false, so that nothing is encrypted; otherwise empty. */
   wire: string
   connections: number
   mostConnections: number

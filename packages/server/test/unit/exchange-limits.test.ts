@@ -10,7 +10,7 @@ import { type RateWindow, WINDOW_LENGTHS } from '../../src/rate-windows.ts'
 function open(windows: RateWindow[], maxKeys?: number) {
   const clock = { at: 1_000_000, now: () => clock.at }
   const limits = createExchangeLimits({ clock, windows, maxKeys })
-  /** Returns null, or the seconds to wait. */
+  /** Returns null if the exchange is allowed, else the seconds to wait. */
   const take = (keyId: string): number | null => {
     try {
       limits.take(keyId)
@@ -174,7 +174,7 @@ function createModel(windows: RateWindow[], maxKeys: number) {
     get size() {
       return current.size + previous.size
     },
-    /** Returns null, or the seconds to wait. */
+    /** Returns null if the exchange is allowed, else the seconds to wait. */
     take(keyId: string, now: number): number | null {
       rotatedAt ??= now
       const slots = slotsOf(keyId, now)

@@ -37,7 +37,7 @@ export interface AgentHistory {
 /**
  * Checks that all agents are connected in the end, that each receiver got each sender's messages once and in order, and
  * that each message was acknowledged or refused. If a message to one agent was acknowledged and did not arrive, then
- * its receiver got a `gap` event, it was `isUncertain`, or it was held for an `abandoned` connection.
+ * its receiver got a `gap` event, it was `isUncertain`, or an `abandoned` connection was counted as its receiver.
  *
  * @param isGentle whether no fault could lose a message, so that there must be no gap either
  * @throws AssertionError
