@@ -37,7 +37,10 @@ export function createDetector(
   const unreliableTests = new Set<CoveringTest>()
   const { tests } = coverage
 
-  /** The tests that execute a mutant; all tests of its file if the former are not known, or none and maybe incomplete. */
+  /**
+   * The tests that execute a mutant. These are all tests of its file if the mutant was not measured, or if no test is
+   * known to execute it and the measurement may have missed some.
+   */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
     if (!coverage.isKnown(mutant.name)) return testsOf(mutant.file)
     const coveringTests = tests.filter(test => test.hits.has(mutant.name))

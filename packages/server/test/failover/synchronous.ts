@@ -16,7 +16,10 @@ const RECOVERY_MS = 90_000
 /** Longer than the longest back-off of an agent. */
 const RETURN_MS = 60_000
 
-/** Kills the primary `kills` times under load, each time after the standby has caught up. */
+/**
+ * Kills the primary `kills` times under load, each time after the standby has caught up, and then the standby. Returns
+ * the violations.
+ */
 export async function synchronousFailovers(seed: number, kills: number): Promise<string[]> {
   await using cluster = await startCluster({ synchronous: true })
   const { violations, operations } = await withWorld(

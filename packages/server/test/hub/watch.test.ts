@@ -342,7 +342,7 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
   })
 })
 
-/** Events and presence of a node that can die: it then neither sends nor receives nor writes. */
+/** Events and presence of a node. After `die` it neither sends nor receives events, and records nothing more. */
 function dyingEvents(services: Services) {
   const { publish, subscribe } = services.storage.events
   const presence = recordedPresence(services)
@@ -365,7 +365,7 @@ function dyingEvents(services: Services) {
   }
 }
 
-/** Events of a node, some of which do not arrive. */
+/** Events of a node, of which those between nodes are not published if `lose` returns true; `lost` counts them. */
 function lossyEvents(services: Services) {
   const { publish, subscribe } = services.storage.events
   const lossyCarrier = {

@@ -21,7 +21,7 @@ interface Request {
   reject(error: unknown): void
 }
 
-/** The text of the statement by which a carrier publishes events with a transaction. */
+/** The text of the statement by which a node publishes events, on its own or as part of a transaction. */
 export const NOTIFY = 'notify'
 
 /** A node's connection to the database: both of its ends, and the network between them, which keeps the order. */
