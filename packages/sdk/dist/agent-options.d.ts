@@ -13,8 +13,8 @@ export interface AgentOptions {
     apiKey?: string | undefined;
     /**
      * Instead of `apiKey`: gets a token from your own backend, which exchanges the key. Return the response of
-     * `POST /auth/agent-token` unchanged. To stop the agent, throw the `KeywayError` of a refused exchange; after any
-     * other error the agent retries.
+     * `POST /auth/agent-token` unchanged. A thrown `KeywayError` with the status 401 or 403, as from a refused exchange,
+     * or with the code `invalid_request` stops the agent; after most other errors the agent retries.
      */
     getToken?: ((signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken) | undefined;
     /**
@@ -46,17 +46,18 @@ export interface AgentReady {
 }
 export interface AgentMessage {
     id: string;
-    /** The sender's connection, or `"api"`. */
+    /** The id of the sender's connection, or `"api"` for a message sent by an HTTP call. */
     from: string;
+    /** The id of the sender's key; null for a message sent by an HTTP call. */
     fromKeyId: string | null;
     data: Json;
     /** The id of the message that this one answers. */
     replyTo?: string;
 }
-/** A request of another agent of the same owner; see `Agent.onRequest`. */
+/** A request from the same owner: from another connection or from the service; see `Agent.onRequest`. */
 export interface AgentRequest {
     id: string;
-    /** The requesting connection, or `"api"`. */
+    /** Where the answer is sent: the id of the requesting connection, or `api.` and an id if the service asks. */
     from: string;
     fromKeyId: string | null;
     data: Json;
@@ -66,20 +67,25 @@ export interface AgentRequest {
  * sent to the requester.
  */
 export type RequestHandler = (request: AgentRequest) => Json | undefined | Promise<Json | undefined>;
-/** The event `disconnected`: a connection ended, or an attempt to connect failed. */
+/**
+ * The event `disconnected`: the connection ended, or an attempt to connect failed. Not emitted while another connection
+ * is open, or for `close()`.
+ */
 export interface AgentDisconnected {
-    /** WebSocket close code; 1006 when the connection was lost or never established. */
+    /**
+     * WebSocket close code; 1006 if the connection was lost or never opened, 1000 if the exchange was refused for good.
+     */
     code: number;
     reason: string;
     willReconnect: boolean;
-    /** Milliseconds until the next attempt. */
+    /** Milliseconds until the next attempt; absent if there will be none. */
     retryInMs?: number;
     /**
-     * Why the service could not be reached: its name does not resolve, it refuses connections, its certificate is
-     * invalid, …
+     * Why the token exchange could not reach the service: its name does not resolve, it refuses connections, its
+     * certificate is invalid, … Absent after other failures.
      */
     cause?: NetworkCause;
-    /** The error of the failed attempt; its message says what to do. */
+    /** The error of a failed token exchange after which the agent retries; its message says what to do. */
     error?: KeywayError;
 }
 /** A change of the owner's connections; see `Agent.watch`. */

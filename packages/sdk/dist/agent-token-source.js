@@ -8,7 +8,8 @@ const USABLE_SHARE = 0.8;
  */
 const EXCHANGE_TIMEOUT_MS = 8_000;
 /**
- * Used if the lifetime is invalid (missing, negative, not a number). The hub reports the actual lifetime in `ready`.
+ * Used if the lifetime is invalid (missing, not positive, not a finite number). The hub reports the actual lifetime in
+ * `ready`.
  */
 const FALLBACK_LIFETIME_SECONDS = 60;
 const MAX_LIFETIME_SECONDS = 86_400;

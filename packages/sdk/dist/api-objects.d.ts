@@ -199,7 +199,7 @@ export interface AgentConnectionObject {
     address: string;
     client: string | null;
 }
-/** A page of a list, newest first. */
+/** A page of a list, newest first; of the revocations, oldest first. */
 export interface Page<Item> {
     data: Item[];
     has_more: boolean;
@@ -211,7 +211,7 @@ export interface RevocationObject {
     kind: 'api_key' | 'session' | 'user';
     /** The id of the key, session or user. */
     subject_id: string;
-    /** The id of its owner. */
+    /** The id of the owner of the key or session, or of the ended account itself. */
     user_id: string;
     at: string;
 }
@@ -240,7 +240,10 @@ export interface VerifiedKey {
     /** Seconds since 1970, as is `exp`. */
     iat: number;
     exp?: number;
-    /** This field and the next two are present only for the app that the key is for, and for first-party apps. */
+    /**
+     * This field and the next two are present only for first-party apps, and for the app that the key is for, unless the
+     * key is older than the app's registration and was not adopted by it.
+     */
     external_id?: string | null;
     metadata?: {
         [name: string]: Json;
@@ -298,6 +301,9 @@ export interface AuditEventObject {
     /** 1, 2, 3 … without gaps. */
     sequence: number;
     previous_hash: string;
-    /** SHA-256 of `previous_hash` and the canonical JSON (RFC 8785) of the fields from `id` to `request_id`. */
+    /**
+     * SHA-256 of `previous_hash` and the canonical JSON (RFC 8785) of the fields from `id` to `request_id`, in which
+     * `reason` has the value of `reason_hash`.
+     */
     hash: string;
 }

@@ -1,7 +1,7 @@
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 /**
- * Decodes base64url without padding (RFC 4648 section 5); undefined for non-canonical encodings, so that a token has
- * exactly one text form.
+ * Decodes base64url without padding (RFC 4648 section 5). Returns undefined for any other text, and for non-canonical
+ * encodings, so that a token has exactly one text form.
  */
 export function decodeBase64url(text) {
     if (!ALPHABET.test(text) || text.length % 4 === 1)

@@ -1,8 +1,8 @@
 import { type StoredTokens, type TokenStore } from './token-store.js';
 export interface BrowserTokenStore extends TokenStore {
     /**
-     * Calls the listener after another tab has signed in, refreshed or signed out (then with undefined). Returns a
-     * function that removes the listener.
+     * Calls the listener with the stored tokens after another tab has changed them: by a sign-in, when it begins or ends
+     * a refresh, or with undefined by a sign-out. Returns a function that removes the listener.
      */
     onChange(listener: (tokens: StoredTokens | undefined) => void): () => void;
 }

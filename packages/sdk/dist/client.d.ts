@@ -38,8 +38,8 @@ export type VerifyMagicLink = {
     app_id?: string;
 };
 /**
- * Client of the whole HTTP API. Errors are `KeywayError`; idempotent calls are retried, honouring `Retry-After`; an
- * expired access token is refreshed automatically.
+ * Client of the HTTP API for users and apps, without the calls of administrators. Errors are `KeywayError`; idempotent
+ * calls are retried, honouring `Retry-After`; an expired access token is refreshed automatically.
  *
  *     const keyway = new Keyway({ url: 'https://keyway.example.com' })
  *     const { login_id } = await keyway.sendMagicLink({ email })
@@ -63,11 +63,16 @@ export declare class Keyway {
     }): Promise<SendMagicLinkAnswer>;
     /** Signs in and stores the tokens. Not retried: a link works once. */
     verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer>;
-    /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
+    /**
+     * Refreshes the session's tokens now; other calls do so when needed. Returns the session's user, or undefined if
+     * another tab or process has just refreshed them.
+     *
+     * @throws KeywayError `authentication_required` if nobody is signed in
+     */
     refresh(): Promise<UserObject | undefined>;
-    /** The usage of the account, by keys and by sessions, for each hour or day; complete up to some seconds ago. */
+    /** The account's total usage, with all keys and in all sessions, by hour or day; complete up to some seconds ago. */
     usage(range?: UsageRange): Promise<UsageAnswer>;
-    /** Ends the session on the server, and deletes its tokens from the store. */
+    /** Ends the session on the server, and deletes its tokens from the store. Does nothing if nobody is signed in. */
     logout(): Promise<void>;
     /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */
     revoke(token: string): Promise<void>;

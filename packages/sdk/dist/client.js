@@ -10,8 +10,8 @@ import { SessionTokens } from './session-tokens.js';
 import { memoryTokenStore } from './token-store.js';
 import { Transport } from './transport.js';
 /**
- * Client of the whole HTTP API. Errors are `KeywayError`; idempotent calls are retried, honouring `Retry-After`; an
- * expired access token is refreshed automatically.
+ * Client of the HTTP API for users and apps, without the calls of administrators. Errors are `KeywayError`; idempotent
+ * calls are retried, honouring `Retry-After`; an expired access token is refreshed automatically.
  *
  *     const keyway = new Keyway({ url: 'https://keyway.example.com' })
  *     const { login_id } = await keyway.sendMagicLink({ email })
@@ -61,15 +61,20 @@ export class Keyway {
         await this.#tokens.storeSignIn(answer);
         return answer;
     }
-    /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
+    /**
+     * Refreshes the session's tokens now; other calls do so when needed. Returns the session's user, or undefined if
+     * another tab or process has just refreshed them.
+     *
+     * @throws KeywayError `authentication_required` if nobody is signed in
+     */
     async refresh() {
         return (await this.#tokens.refresh())?.user;
     }
-    /** The usage of the account, by keys and by sessions, for each hour or day; complete up to some seconds ago. */
+    /** The account's total usage, with all keys and in all sessions, by hour or day; complete up to some seconds ago. */
     usage(range = {}) {
         return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) });
     }
-    /** Ends the session on the server, and deletes its tokens from the store. */
+    /** Ends the session on the server, and deletes its tokens from the store. Does nothing if nobody is signed in. */
     async logout() {
         const refresh_token = await this.#tokens.refreshToken();
         if (refresh_token === undefined)

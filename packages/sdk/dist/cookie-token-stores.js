@@ -20,7 +20,8 @@ const COOKIE_VALUE = /^([\w.-]+)~([\w.-]+)~([\w-]+)$/;
  * Concurrent requests with one expired token share one refresh within a process. Different processes send the same
  * Idempotency-Key, which is derived from the token and the secret, so all get the same successor.
  *
- * @throws KeywayError `invalid_configuration`
+ * @throws KeywayError `invalid_configuration` for an invalid option; the store's methods throw `bad_response` for
+ *   tokens that no cookie can hold
  */
 export function cookieTokenStores(options) {
     const { secret, name = 'keyway-tokens', secure = true, maxAgeSeconds = DEFAULT_MAX_AGE_SECONDS } = options;

@@ -1,5 +1,5 @@
 import { KeywayError } from './errors.js';
-/** The value of an environment variable; undefined on platforms without environment variables. */
+/** The value of an environment variable; undefined if it is not set, empty, or not accessible on this platform. */
 export function environment(name) {
     const { process } = globalThis;
     try {
@@ -12,14 +12,18 @@ export function environment(name) {
 /** The version in package.json. */
 const VERSION = '0.1.0';
 /**
- * The User-Agent of this library, so that owners see which client used their key. Browsers send their own; another
- * header would cause a CORS preflight for each call.
+ * A `User-Agent` header that names this library, so that owners see which client used their key. Empty in browsers,
+ * which send their own: another header would cause a CORS preflight for each call.
  */
 export function userAgent() {
     const isBrowser = 'document' in globalThis || 'importScripts' in globalThis;
     return isBrowser ? {} : { 'user-agent': `keyway-sdk/${VERSION}` };
 }
-/** The service's origin. Throws an error with an example if the URL is invalid. */
+/**
+ * The origin of `url`, or else of `KEYWAY_URL`.
+ *
+ * @throws KeywayError `invalid_configuration`, with an example, if neither is given or it is not an http or https URL
+ */
 export function serviceOrigin(url) {
     const serviceUrl = url ?? environment('KEYWAY_URL');
     const example = 'for example https://keyway.example.com';
@@ -35,7 +39,11 @@ export function serviceOrigin(url) {
     }
     return origin;
 }
-/** The platform's WebSocket. Throws an error that says where to get one. */
+/**
+ * The platform's WebSocket, or else the one in this package.
+ *
+ * @throws KeywayError `invalid_configuration` that says where to get one, if there is neither
+ */
 export function platformWebSocket() {
     const { WebSocket } = globalThis;
     if (WebSocket)
@@ -58,7 +66,10 @@ function webSocketWithUserAgent(WebSocket) {
         }
     };
 }
-/** The `ws` client in this package, for Node before 22, which has no WebSocket. It can be loaded from Node 20.16 on. */
+/**
+ * The `ws` client in this package, for Node before 22, which has no WebSocket. It can be loaded from Node 20.16 on;
+ * undefined on other platforms, or if the file is missing.
+ */
 function bundledWebSocket() {
     const { process } = globalThis;
     try {

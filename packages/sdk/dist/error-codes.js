@@ -1,4 +1,4 @@
-/** Every `code` an HTTP error can carry. A code is never renamed. */
+/** Every `code` of a problem document. A code is never renamed. */
 export const ERROR_CODES = [
     'invalid_json',
     'invalid_request',

@@ -3,7 +3,7 @@ import type { ErrorCode, FieldError, Problem } from './protocol.js';
 /** Codes for errors on the client's side, which no server sends. */
 export type ClientErrorCode = 'network_error' | 'timeout' | 'bad_response' | 'invalid_configuration' | 'too_large' | 'queue_full' | 'refused' | 'revoked' | 'closed' | 'no_responders' | 'request_failed';
 export interface KeywayErrorDetails {
-    /** HTTP status; 0 without a response. */
+    /** HTTP status; 0 by default. */
     status?: number | undefined;
     retryable?: boolean | undefined;
     requestId?: string | undefined;
@@ -14,11 +14,17 @@ export interface KeywayErrorDetails {
     networkCause?: NetworkCause | undefined;
     cause?: unknown | undefined;
 }
-/** All errors that this package throws. `code` is stable; `message` says what to do. */
+/**
+ * The error of all failures in this package; only an aborted call rejects with its signal's own reason. `code` is
+ * stable; `message` says what to do.
+ */
 export declare class KeywayError extends Error {
     readonly name = "KeywayError";
     readonly code: ErrorCode | ClientErrorCode;
-    /** HTTP status; 0 without a response. */
+    /**
+     * The HTTP status of the response. Without a response it is 401 where this package itself finds that nobody is signed
+     * in or that a token is invalid, and 0 otherwise.
+     */
     readonly status: number;
     /** Whether the error is retryable: the same call may succeed later. */
     readonly retryable: boolean;
@@ -38,7 +44,7 @@ export declare class KeywayError extends Error {
 export declare function errorFromResponse(response: Response): Promise<KeywayError>;
 /** Converts a problem document to an error. `fallback` has values for members that the document lacks. */
 export declare function errorFromProblem(problem: Problem, fallback?: Pick<KeywayErrorDetails, 'requestId' | 'retryAfter'>): KeywayError;
-/** Converts an error that `fetch` threw. */
+/** Converts an error that `fetch` threw to `network_error`; returns a `KeywayError` as it is. */
 export declare function errorFromFetch(cause: unknown, url: string): KeywayError;
 /** The error with which sends and requests reject when their agent is closed. */
 export declare function closedError(): KeywayError;

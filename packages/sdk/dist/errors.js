@@ -1,9 +1,15 @@
 import { NETWORK_ADVICE, networkCauseOf } from './network-cause.js';
-/** All errors that this package throws. `code` is stable; `message` says what to do. */
+/**
+ * The error of all failures in this package; only an aborted call rejects with its signal's own reason. `code` is
+ * stable; `message` says what to do.
+ */
 export class KeywayError extends Error {
     name = 'KeywayError';
     code;
-    /** HTTP status; 0 without a response. */
+    /**
+     * The HTTP status of the response. Without a response it is 401 where this package itself finds that nobody is signed
+     * in or that a token is invalid, and 0 otherwise.
+     */
     status;
     /** Whether the error is retryable: the same call may succeed later. */
     retryable;
@@ -55,7 +61,7 @@ export function errorFromProblem(problem, fallback = {}) {
 function isRetryable(status) {
     return status === 429 || status >= 500;
 }
-/** Converts an error that `fetch` threw. */
+/** Converts an error that `fetch` threw to `network_error`; returns a `KeywayError` as it is. */
 export function errorFromFetch(cause, url) {
     if (cause instanceof KeywayError)
         return cause;

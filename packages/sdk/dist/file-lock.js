@@ -55,7 +55,7 @@ async function awaitTurn(folder, clock) {
         await pause(clock, POLL_MS * (0.5 + clock.random()));
     }
 }
-/** `over`, or the time of the holder's last heartbeat. */
+/** `over`, or the time of the holder's last heartbeat; `0` if the turn's file was removed meanwhile. */
 function stateOf(folder, number) {
     if (number === 0)
         return ENDED;
@@ -65,7 +65,7 @@ function stateOf(folder, number) {
     };
     return size > 0 ? ENDED : String(mtimeMs);
 }
-/** Takes the lock by creating the turn's file; false if another process was first. */
+/** Takes the lock by creating the turn's file; false if another process was first, or if later turns exist. */
 function createTurn(folder, number) {
     try {
         writeFileSync(turnFile(folder, number), '', { flag: 'wx', mode: 0o600 });

@@ -14,7 +14,11 @@ export declare class Handover {
     constructor(clock: SdkClock, deliver: (connection: HubConnection, frame: MessageFrame) => void);
     begin(from: HubConnection, to: HubConnection): void;
     arrived(connection: HubConnection, frame: MessageFrame): void;
-    /** Called when all messages of that connection have arrived: it received the pong, or it is closed. */
+    /**
+     * Called when a connection received a pong or is closed. From the old connection no message can then come before
+     * those of the new one; if the new connection is closed, there is nothing to wait for. Ends the handover in both
+     * cases.
+     */
     caughtUp(connection: HubConnection): void;
     /** Ends the handover, and delivers the buffered messages. */
     end(): void;

@@ -26,7 +26,11 @@ export class Handover {
         else
             this.#deliver(connection, frame);
     }
-    /** Called when all messages of that connection have arrived: it received the pong, or it is closed. */
+    /**
+     * Called when a connection received a pong or is closed. From the old connection no message can then come before
+     * those of the new one; if the new connection is closed, there is nothing to wait for. Ends the handover in both
+     * cases.
+     */
     caughtUp(connection) {
         if (this.#inProgress?.from === connection || this.#inProgress?.to === connection)
             this.end();

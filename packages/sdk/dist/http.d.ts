@@ -5,7 +5,7 @@ export interface JsonRequest {
     headers?: Record<string, string>;
     signal?: AbortSignal;
 }
-/** One request without retries. A response without a body is `undefined`. */
+/** One request without retries. Resolves with undefined for a response with status 204. */
 export declare function requestJson<Answer>(fetch: typeof globalThis.fetch, url: string, { method, body, headers, signal }: JsonRequest): Promise<Answer>;
 export interface RetryOptions {
     /** Maximum number of retries. */
@@ -16,5 +16,8 @@ export interface RetryOptions {
     timeoutMs: number;
     clock?: SdkClock;
 }
-/** Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls. */
+/**
+ * Retries after retryable errors, with full jitter and never earlier than `Retry-After`. For a call that is not
+ * idempotent, `maxRetries` must be 0.
+ */
 export declare function withRetries<Answer>(attempt: (signal: AbortSignal) => Promise<Answer>, { maxRetries, longestWaitSeconds, timeoutMs, clock }: RetryOptions, signal?: AbortSignal): Promise<Answer>;

@@ -2,7 +2,7 @@ import { fullJitter } from './backoff.js';
 import { pause, systemClock } from './clock.js';
 import { userAgent } from './environment.js';
 import { errorFromFetch, errorFromResponse, KeywayError } from './errors.js';
-/** One request without retries. A response without a body is `undefined`. */
+/** One request without retries. Resolves with undefined for a response with status 204. */
 export async function requestJson(fetch, url, { method = 'GET', body, headers, signal }) {
     const init = {
         method,
@@ -35,7 +35,10 @@ export async function requestJson(fetch, url, { method = 'GET', body, headers, s
         });
     }));
 }
-/** Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls. */
+/**
+ * Retries after retryable errors, with full jitter and never earlier than `Retry-After`. For a call that is not
+ * idempotent, `maxRetries` must be 0.
+ */
 export async function withRetries(attempt, { maxRetries, longestWaitSeconds, timeoutMs, clock = systemClock }, signal) {
     for (let retries = 0;; retries++) {
         try {

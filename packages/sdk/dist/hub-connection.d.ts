@@ -29,7 +29,7 @@ export interface HubConnectionOptions {
     clock: SdkClock;
     onReady(connection: HubConnection, frame: ReadyFrame): void;
     onFrame(connection: HubConnection, frame: ServerFrame): void;
-    /** Called exactly once, unless `close` was called. */
+    /** Called exactly once, unless `close` or `abandon` was called. */
     onClosed(connection: HubConnection, close: HubClose): void;
 }
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
@@ -41,11 +41,11 @@ export declare class HubConnection {
     /** Sends a frame; false if the socket is not open. */
     send(frame: AgentFrame): boolean;
     /**
-     * Ends the connection for good. Abandons the socket at once, since a dead one may take minutes to close. No further
-     * events are reported.
+     * Ends the connection; with the default code for good, with another one so that it can be resumed. Ignores the socket
+     * from now on, since a dead one may take minutes to close. No further events are reported.
      */
     close(code?: number): void;
-    /** Abandons the socket, so that another one can resume the connection. */
+    /** Closes the socket with a code after which another socket can resume the connection. */
     abandon(): void;
 }
 /** The event of a `ready` frame. */

@@ -6,7 +6,7 @@ const PONG_DEADLINE_MS = 10_000;
 const READY_STATE_OPEN = 1;
 const NORMAL_CLOSURE = 1000;
 const ABNORMAL_CLOSURE = 1006;
-/** Close code of an abandoned socket: after any code but 1000 the hub keeps the connection resumable. */
+/** Close code of an abandoned socket: after any code but 1000 (or no code) the hub keeps the connection resumable. */
 const ABANDONED = 4000;
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export class HubConnection {
@@ -42,8 +42,8 @@ export class HubConnection {
         }
     }
     /**
-     * Ends the connection for good. Abandons the socket at once, since a dead one may take minutes to close. No further
-     * events are reported.
+     * Ends the connection; with the default code for good, with another one so that it can be resumed. Ignores the socket
+     * from now on, since a dead one may take minutes to close. No further events are reported.
      */
     close(code = NORMAL_CLOSURE) {
         this.#ended = true;
@@ -57,7 +57,7 @@ export class HubConnection {
             // Some platforms throw while the socket is connecting.
         }
     }
-    /** Abandons the socket, so that another one can resume the connection. */
+    /** Closes the socket with a code after which another socket can resume the connection. */
     abandon() {
         this.close(ABANDONED);
     }

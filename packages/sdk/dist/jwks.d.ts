@@ -6,7 +6,8 @@ export declare class Jwks {
     #private;
     constructor(url: string, fetch: typeof globalThis.fetch);
     /**
-     * The key with this id; undefined if the issuer has none. Rejects with `unavailable` if the keys cannot be fetched.
+     * The key with this id; undefined if the issuer's keys, as last fetched, have none. Rejects with `unavailable` if
+     * they cannot be fetched and no copy younger than an hour is cached.
      */
     key(id: string): Promise<VerificationKey | undefined>;
 }

@@ -6,7 +6,7 @@ import { importKey } from './verification-key.js';
 const FRESH_FOR_MS = 5 * 60_000;
 /** How long cached keys are used while the issuer is unreachable. */
 const STALE_FOR_MS = 60 * 60_000;
-/** Unknown key ids cause at most one request in this time. */
+/** Unknown key ids and stale keys cause at most one request in this time. */
 const UNKNOWN_KEY_PAUSE_MS = 10_000;
 const FETCH_TIMEOUT_MS = 5_000;
 /**
@@ -23,7 +23,8 @@ export class Jwks {
         this.#fetch = fetch;
     }
     /**
-     * The key with this id; undefined if the issuer has none. Rejects with `unavailable` if the keys cannot be fetched.
+     * The key with this id; undefined if the issuer's keys, as last fetched, have none. Rejects with `unavailable` if
+     * they cannot be fetched and no copy younger than an hour is cached.
      */
     async key(id) {
         const cachedKey = this.#set?.keys.get(id);

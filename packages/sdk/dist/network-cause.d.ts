@@ -2,5 +2,8 @@
 export type NetworkCause = 'dns' | 'refused' | 'tls' | 'timeout' | 'network';
 /** What an error message says about each cause, after the service's address. */
 export declare const NETWORK_ADVICE: Record<NetworkCause, string>;
-/** Looks through the chain of causes: platforms wrap the error of the socket. */
+/**
+ * The cause by the first known error code in the chain of causes, since platforms wrap the error of the socket;
+ * `network` if there is none.
+ */
 export declare function networkCauseOf(error: unknown, depth?: number): NetworkCause;

@@ -15,7 +15,10 @@ const CODE_PATTERNS = [
 ];
 /** Maximum number of wrapped errors to inspect. */
 const MAX_DEPTH = 5;
-/** Looks through the chain of causes: platforms wrap the error of the socket. */
+/**
+ * The cause by the first known error code in the chain of causes, since platforms wrap the error of the socket;
+ * `network` if there is none.
+ */
 export function networkCauseOf(error, depth = 0) {
     if (typeof error !== 'object' || error === null || depth > MAX_DEPTH)
         return 'network';

@@ -9,7 +9,10 @@ export declare const PENDING_MAX_BYTES: number;
 export interface Delivery {
     /** Number of open connections to which the message was written. */
     delivered: number;
-    /** Number of broken connections that get the message if they resume in time; not included in `delivered`. */
+    /**
+     * Number of broken connections that get the message if they resume in time; not included in `delivered`. Absent if
+     * the hub cannot resume connections.
+     */
     held?: number;
 }
 export type OutgoingMessage = Omit<SendFrame, 'type'>;
@@ -21,8 +24,8 @@ export declare class PendingSends {
     #private;
     constructor(clock: SdkClock);
     /**
-     * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the signal aborts or the queue is
-     * full.
+     * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the message is too large, the signal
+     * aborts, the queue is full, or the agent stops.
      */
     add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery>;
     /** Sends over this connection from now on, with sequence numbers if there is a session. */

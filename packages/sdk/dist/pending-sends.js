@@ -26,8 +26,8 @@ export class PendingSends {
         this.#clock = clock;
     }
     /**
-     * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the signal aborts or the queue is
-     * full.
+     * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the message is too large, the signal
+     * aborts, the queue is full, or the agent stops.
      */
     add(message, signal) {
         const { id } = message;

@@ -18,7 +18,7 @@ export declare class Renewal {
     accepted(expiresIn: unknown): void;
     /** The hub refused a frame; if that was the renewal, the old token stays in use until it expires. */
     refused(): void;
-    /** The hub sent `token_expiring`: renew now. */
+    /** The hub sent `token_expiring`: renew as soon as the minimum interval and a `Retry-After` permit. */
     expiring(): void;
     stop(): void;
 }

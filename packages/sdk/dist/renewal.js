@@ -44,7 +44,7 @@ export class Renewal {
         this.#options.tokens.forget();
         this.#retry();
     }
-    /** The hub sent `token_expiring`: renew now. */
+    /** The hub sent `token_expiring`: renew as soon as the minimum interval and a `Retry-After` permit. */
     expiring() {
         this.#renewAfter(this.#remainingPauseMs());
     }

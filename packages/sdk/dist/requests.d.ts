@@ -16,7 +16,10 @@ type Send = (message: OutgoingMessage, signal: AbortSignal) => Promise<Delivery>
 export declare class Requests {
     #private;
     constructor(clock: SdkClock, send: Send);
-    /** Resolves with the first result; rejects once every receiver answered with an error. */
+    /**
+     * Resolves with the first result. Rejects once every receiver answered with an error, at the timeout, when the signal
+     * aborts, or if the request is refused or cannot be sent.
+     */
     request(to: string, data: Json, { timeout, signal }: RequestOptions): Promise<Json>;
     /**
      * Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are

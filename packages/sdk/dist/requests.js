@@ -17,7 +17,10 @@ export class Requests {
         this.#clock = clock;
         this.#send = send;
     }
-    /** Resolves with the first result; rejects once every receiver answered with an error. */
+    /**
+     * Resolves with the first result. Rejects once every receiver answered with an error, at the timeout, when the signal
+     * aborts, or if the request is refused or cannot be sent.
+     */
     async request(to, data, { timeout = DEFAULT_TIMEOUT_MS, signal }) {
         if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS))
             throw invalidTimeoutError();

@@ -18,10 +18,11 @@ export interface HubSession {
 export declare class Resumption {
     #private;
     constructor(clock: SdkClock, handover: Handover);
-    /** The subprotocols by which a new socket asks to resume the connection; none if it can no longer be resumed. */
+    /** The subprotocols by which a new socket asks to resume the connection; none if there is none to resume. */
     offer(): string[];
     /**
-     * Called when a socket is ready. Returns its session, and the id of the previous connection if it was not resumed.
+     * Called when a socket is ready. Returns its session, and the id of the previous connection if the hub could resume
+     * connections but did not resume that one.
      */
     ready(connection: HubConnection, frame: ReadyFrame): {
         session: HubSession;

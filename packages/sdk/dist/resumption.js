@@ -9,7 +9,7 @@ export class Resumption {
         this.#clock = clock;
         this.#handover = handover;
     }
-    /** The subprotocols by which a new socket asks to resume the connection; none if it can no longer be resumed. */
+    /** The subprotocols by which a new socket asks to resume the connection; none if there is none to resume. */
     offer() {
         const session = this.#current;
         if (!session?.resumeToken || this.#isExpired(session))
@@ -18,7 +18,8 @@ export class Resumption {
         return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`];
     }
     /**
-     * Called when a socket is ready. Returns its session, and the id of the previous connection if it was not resumed.
+     * Called when a socket is ready. Returns its session, and the id of the previous connection if the hub could resume
+     * connections but did not resume that one.
      */
     ready(connection, frame) {
         const previous = this.#current;

@@ -5,8 +5,8 @@ export const RESTART_JITTER_MS = 1_000;
 /** A connection that lasted this long resets the back-off. */
 const STABLE_AFTER_MS = 5_000;
 /**
- * Decides how long to wait before the next connection attempt: at most a second after a planned close, longer after
- * each failure.
+ * Decides how long to wait before the next connection attempt: at most a second after a planned close or a refused or
+ * expired token, otherwise longer with each failure.
  */
 export class Retries {
     #failures = 0;

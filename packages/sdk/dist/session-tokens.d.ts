@@ -20,6 +20,8 @@ export declare class SessionTokens {
      * Refreshes the tokens, unless another client has meanwhile replaced the access token `rejectedToken`.
      *
      * @returns the server's answer, or undefined if another client has refreshed them meanwhile
+     * @throws KeywayError `authentication_required` if there are no tokens; after a refusal with 401 the tokens are
+     *   deleted
      */
     refresh(rejectedToken?: string): Promise<SessionAnswer | undefined>;
 }

@@ -18,7 +18,7 @@ export interface CallOptions {
     headers?: Record<string, string>;
     /** The credential of the call. Default: the user's (API key or session). */
     as?: 'user' | 'app' | 'none';
-    /** Whether a POST or PATCH may be repeated without a second effect. */
+    /** Whether the call may be repeated without a second effect. Default: true, except for POST. */
     repeatable?: boolean;
     signal?: AbortSignal;
 }

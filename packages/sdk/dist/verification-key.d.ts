@@ -8,6 +8,9 @@ export interface VerificationKey {
 export declare const TOKEN_ALGS: readonly ['EdDSA', 'ES256', 'RS256'];
 export type TokenAlg = (typeof TOKEN_ALGS)[number];
 type Jwk = Record<string, unknown>;
-/** Imports a key, for the algorithm of its type; undefined if it cannot verify tokens or names another `alg`. */
+/**
+ * Imports a key, for the algorithm of its type; undefined if it cannot verify tokens on this platform, or names another
+ * `alg` or `use`.
+ */
 export declare function importKey(document: Jwk): Promise<VerificationKey | undefined>;
 export {};

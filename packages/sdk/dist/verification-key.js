@@ -5,7 +5,10 @@ const ELLIPTIC_SIGNATURE_BYTES = 64;
 const MIN_RSA_BYTES = 256;
 /** Algorithms of tokens. */
 export const TOKEN_ALGS = ['EdDSA', 'ES256', 'RS256'];
-/** Imports a key, for the algorithm of its type; undefined if it cannot verify tokens or names another `alg`. */
+/**
+ * Imports a key, for the algorithm of its type; undefined if it cannot verify tokens on this platform, or names another
+ * `alg` or `use`.
+ */
 export async function importKey(document) {
     const alg = algOf(document);
     if (!alg || (document.alg !== undefined && document.alg !== alg))

@@ -44,7 +44,7 @@ async function verify(token, options, kind) {
     checkClaims(claims, options, kind.type);
     return claims;
 }
-/** Keys that the header names or embeds (jku, x5u, jwk) are never used. */
+/** Keys that the header links to or embeds (jku, x5u, jwk) are never used. */
 function checkHeader(part, typ) {
     const header = parseObject(part);
     if (!TOKEN_ALGS.includes(header.alg))

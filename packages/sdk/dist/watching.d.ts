@@ -15,6 +15,7 @@ export declare class Watching {
     receive(connection: HubConnection, frame: ServerFrame): void;
     /**
      * If the error is about the watch, handles it and returns true: ends all iterators, or retries if rate limited.
+     * Ignores it if the watch has moved to another connection.
      */
     handleError(connection: HubConnection, { id, code, detail }: Extract<ServerFrame, {
         type: 'error';

@@ -53,6 +53,7 @@ export class Watching {
     }
     /**
      * If the error is about the watch, handles it and returns true: ends all iterators, or retries if rate limited.
+     * Ignores it if the watch has moved to another connection.
      */
     handleError(connection, { id, code, detail }) {
         if (id !== WATCH_ID)

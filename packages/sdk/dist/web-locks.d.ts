@@ -2,5 +2,5 @@
 export interface WebLocks {
     request<Answer>(name: string, callback: () => Promise<Answer>): Promise<Answer>;
 }
-/** The Web Locks of the platform. Browsers have them on https and localhost only. */
+/** The Web Locks of the platform; undefined if it has none. Browsers have them on https and localhost only. */
 export declare function webLocks(): WebLocks | undefined;

@@ -1,4 +1,4 @@
-/** The Web Locks of the platform. Browsers have them on https and localhost only. */
+/** The Web Locks of the platform; undefined if it has none. Browsers have them on https and localhost only. */
 export function webLocks() {
     return globalThis.navigator?.locks;
 }

@@ -4,9 +4,14 @@ import { type PageOptions } from './paging.js';
 import { type UsageRange } from './usage.js';
 export interface CreateApiKey {
     name?: string | undefined;
-    /** The key's scopes. If omitted or empty, the key may do everything that its owner may do with a key. */
+    /**
+     * The key's scopes. If omitted or empty, the key may do everything that its owner may do with a key; a policy of the
+     * service may forbid that.
+     */
     scopes?: string[] | undefined;
-    /** When the key expires (RFC 3339 with a zone). If omitted, it never does. */
+    /**
+     * When the key expires (RFC 3339 with a zone). If omitted, it never does; a policy of the service may forbid that.
+     */
     expires_at?: string | undefined;
     app_id?: string | undefined;
     /** CIDRs from which the key may be used. If omitted or empty, it may be used from any address. */
@@ -37,7 +42,7 @@ export type ApiKeyList = PageOptions & {
 };
 /**
  * Calls about API keys. Creating and rotating keys needs a session; a key with `keys:read` or `keys:write` may do the
- * rest.
+ * rest, but may only narrow networks and tighten limits.
  */
 export declare class ApiKeyCalls {
     #private;
@@ -51,7 +56,10 @@ export declare class ApiKeyCalls {
     update(keyId: string, body: ChangeApiKey): Promise<ApiKeyObject>;
     /** The usage of the key by hour or day, complete up to some seconds ago. */
     usage(keyId: string, range?: UsageRange): Promise<UsageAnswer>;
-    /** Creates a successor with the same rights; the old key works for another `overlap_seconds` (default 86400). */
+    /**
+     * Creates a successor with the same rights. The old key works for another `overlap_seconds` (default 86400), but not
+     * beyond its own expiry.
+     */
     rotate(keyId: string, body?: {
         overlap_seconds?: number;
     }): Promise<CreatedApiKey>;

@@ -3,7 +3,7 @@ import { everyItem } from './paging.js';
 import { usageQuery } from './usage.js';
 /**
  * Calls about API keys. Creating and rotating keys needs a session; a key with `keys:read` or `keys:write` may do the
- * rest.
+ * rest, but may only narrow networks and tighten limits.
  */
 export class ApiKeyCalls {
     #transport;
@@ -31,7 +31,10 @@ export class ApiKeyCalls {
     usage(keyId, range = {}) {
         return this.#transport.call('GET', `/v1/api-keys/${segment(keyId)}/usage`, { query: usageQuery(range) });
     }
-    /** Creates a successor with the same rights; the old key works for another `overlap_seconds` (default 86400). */
+    /**
+     * Creates a successor with the same rights. The old key works for another `overlap_seconds` (default 86400), but not
+     * beyond its own expiry.
+     */
     rotate(keyId, body = {}) {
         return this.#transport.call('POST', `/v1/api-keys/${segment(keyId)}/rotate`, { body });
     }

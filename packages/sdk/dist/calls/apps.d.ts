@@ -42,15 +42,18 @@ export declare class AppCalls {
      *   `forbidden` for a key whose calls this app may not count
      */
     verifyKey(key: string, { consume }?: VerifyKeyOptions): Promise<KeyVerification>;
-    /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
+    /**
+     * A page of the keys, sessions and accounts that ended in the last 20 minutes, or within them since `cursor`, oldest
+     * first. A later page may repeat an entry.
+     */
     revocations({ cursor, signal, }?: {
         cursor?: string;
         signal?: AbortSignal;
     }): Promise<Page<RevocationObject>>;
     /**
-     * Yields the keys, sessions and accounts that ended in the last 20 minutes (or since `cursor`), and those that end
-     * from now on, so that a server of your own can end their connections. Continues after outages of the service;
-     * returns when the signal aborts.
+     * Yields the keys, sessions and accounts that ended in the last 20 minutes (or within them since `cursor`), and those
+     * that end from now on, so that a server of your own can end their connections. An entry may come twice. Continues
+     * after outages of the service; returns when the signal aborts; throws an error that is not retryable.
      */
     followRevocations(options?: FollowOptions): AsyncGenerator<RevocationObject, void>;
 }

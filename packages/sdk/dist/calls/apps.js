@@ -33,14 +33,17 @@ export class AppCalls {
     verifyKey(key, { consume } = {}) {
         return this.#verifier.verify(key, consume);
     }
-    /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
+    /**
+     * A page of the keys, sessions and accounts that ended in the last 20 minutes, or within them since `cursor`, oldest
+     * first. A later page may repeat an entry.
+     */
     revocations({ cursor, signal, } = {}) {
         return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal });
     }
     /**
-     * Yields the keys, sessions and accounts that ended in the last 20 minutes (or since `cursor`), and those that end
-     * from now on, so that a server of your own can end their connections. Continues after outages of the service;
-     * returns when the signal aborts.
+     * Yields the keys, sessions and accounts that ended in the last 20 minutes (or within them since `cursor`), and those
+     * that end from now on, so that a server of your own can end their connections. An entry may come twice. Continues
+     * after outages of the service; returns when the signal aborts; throws an error that is not retryable.
      */
     async *followRevocations(options = {}) {
         const { everyMs = POLL_INTERVAL_MS, signal, onCaughtUp } = options;

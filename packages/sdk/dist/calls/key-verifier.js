@@ -87,8 +87,8 @@ function isShareable({ key, consume }) {
         (consume === undefined || Number.isInteger(consume)));
 }
 /**
- * Whether the service refused the whole request, as malformed or because it is too old to know the path, and so counted
- * no call: each key is then sent alone.
+ * Whether the service refused the whole request, as malformed, as too large, or because it is too old to know the path,
+ * and so counted no call: each key is then sent alone.
  */
 function countedNothing(error) {
     return error instanceof KeywayError && [400, 404, 413].includes(error.status ?? 0);

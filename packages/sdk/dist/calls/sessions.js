@@ -1,5 +1,5 @@
 import { segment } from '../transport.js';
-/** The account's sessions. Ending them requires a session. */
+/** The account's sessions. All calls need a session, or a key without scopes. */
 export class SessionCalls {
     #transport;
     constructor(transport) {
@@ -11,7 +11,7 @@ export class SessionCalls {
     revoke(sessionId) {
         return this.#transport.call('DELETE', `/v1/sessions/${segment(sessionId)}`);
     }
-    /** Revokes all sessions but the calling one. */
+    /** Revokes all sessions but the calling one; all of them if called with a key. */
     revokeOthers() {
         return this.#transport.call('DELETE', '/v1/sessions');
     }

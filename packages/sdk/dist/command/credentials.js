@@ -28,7 +28,7 @@ export function createCredentials(folder = configFolder()) {
             return removed;
         },
     };
-    /** @throws KeywayError `invalid_configuration` if the file was damaged */
+    /** @throws KeywayError `invalid_configuration` if the file cannot be read or is damaged */
     function read() {
         let text;
         try {

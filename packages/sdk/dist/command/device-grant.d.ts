@@ -18,5 +18,10 @@ export declare function requestDeviceCodes(url: string, { scopes, deviceName }: 
     scopes: readonly string[];
     deviceName: string;
 }): Promise<DeviceCodes>;
-/** Polls until a person has decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
+/**
+ * Polls until a person has approved. Waits out network errors and a restart of the service.
+ *
+ * @throws KeywayError `refused` when the person denied, `timeout` when the code expired; `refused` or `not_found` when
+ *   the service refused the poll
+ */
 export declare function awaitDecision(url: string, codes: DeviceCodes): Promise<DeviceToken>;

@@ -18,7 +18,12 @@ export async function requestDeviceCodes(url, { scopes, deviceName }) {
     assertSameOrigin(url, codes);
     return codes;
 }
-/** The terminal shows these URLs and a browser opens them, so they must belong to the service that was asked. */
+/**
+ * The terminal shows these URLs and a browser opens them, so they must belong to the service that was asked. The code,
+ * which is shown too, must be plain: it could otherwise contain control characters.
+ *
+ * @throws KeywayError `bad_response`
+ */
 function assertSameOrigin(url, codes) {
     const pages = [codes.verification_uri, codes.verification_uri_complete];
     const haveSameOrigin = pages.every(page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page));
@@ -26,7 +31,12 @@ function assertSameOrigin(url, codes) {
         return;
     throw new KeywayError('bad_response', `${url} answered with the page of another site. Check the address.`);
 }
-/** Polls until a person has decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
+/**
+ * Polls until a person has approved. Waits out network errors and a restart of the service.
+ *
+ * @throws KeywayError `refused` when the person denied, `timeout` when the code expired; `refused` or `not_found` when
+ *   the service refused the poll
+ */
 export async function awaitDecision(url, codes) {
     const endsAt = performance.now() + codes.expires_in * 1000;
     let interval = codes.interval;

@@ -9,5 +9,5 @@ export declare const EXIT: {
 export declare function configFolder(env?: NodeJS.ProcessEnv): string;
 /** The default name of this machine's key. */
 export declare function machineName(): string;
-/** Turns text into a valid key name: without control characters, and not too long. */
+/** Turns text into a valid key name: without control characters, and not too long. Empty if nothing else remains. */
 export declare function keyName(text: string): string;

@@ -17,7 +17,7 @@ const MAX_KEY_NAME_LENGTH = 100;
 export function machineName() {
     return keyName(hostname()) || 'a machine';
 }
-/** Turns text into a valid key name: without control characters, and not too long. */
+/** Turns text into a valid key name: without control characters, and not too long. Empty if nothing else remains. */
 export function keyName(text) {
     const cleanText = text.replace(/\p{Cc}/gu, ' ').trim();
     return [...cleanText].slice(0, MAX_KEY_NAME_LENGTH).join('');
