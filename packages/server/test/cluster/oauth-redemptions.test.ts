@@ -52,7 +52,8 @@ async function openShop(t: TestContext) {
   }
   const origins = await startPair(t, { ...sharedSettings, KEYWAY_PORT: port }, links)
   const shop = { id: 'shop', name: 'Shop', redirectUris: [CALLBACK], trusted: true }
-  const { services } = await startNode(t, sharedSettings)
+  // This node delivers mail, too.
+  const { services } = await startNode(t, sharedSettings, links)
   const { secret } = await services.apps.register(shop)
   const headers = basicAuthorization('shop', secret!)
   const browser = await signedInBrowser(origins[0], links)
