@@ -50,8 +50,8 @@ export function isAuditType(text: string): text is AuditType {
 }
 
 /**
- * Who acted: a user, whoever runs `keyway` on the machine (`command`), or the service itself (`service`), because of a
- * setting or an accepted invitation.
+ * Who acted: a user, the person who ran `keyway` on the machine (`command`), or the service itself (`service`), because
+ * of a setting or an accepted invitation.
  */
 export interface Actor {
   type: 'user' | 'command' | 'service'

@@ -101,8 +101,8 @@ function warn(warnings: string[]): void {
 }
 
 /**
- * Warns if other users have permissions on the data directory. They cannot read its files, but whoever may write to it
- * could replace them.
+ * Warns if other users have permissions on the data directory. They cannot read its files, but those with write
+ * permission could replace them.
  */
 function dataDirWarnings({ database, dataDir }: Config): string[] {
   if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []

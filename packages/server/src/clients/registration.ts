@@ -41,7 +41,7 @@ export type Registration = (
 
 /**
  * Dynamic client registration (RFC 7591), without authentication where the operator allows it. A client to which
- * nobody consents is removed after some days.
+ * no person consents is removed after some days.
  */
 export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
   const registrations = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })

@@ -148,7 +148,7 @@ export function createRelay(deps: {
       const sendAnswer = ({ delivered: count, held }: Outcome) =>
         void publish([from], { kind: 'answer', from: nodeId, question: requestId, count, held, ...absence })
       // A database that was cut off from the other node may publish a message long after its sender got the answer that
-      // it reached nobody here.
+      // it reached no connection here.
       const isExpired = isLate && order.op === 'deliver'
       const outcome = isExpired ? NO_RECEIVERS : execute(order, from, originOf(from, order, requestId))
       if ('then' in outcome) void outcome.then(sendAnswer)

@@ -28,7 +28,7 @@ const SECTIONS: [Section, string][] = [
 /**
  * Requires the right to read these pages; people without it get a 404.
  *
- * @throws Redirect to /sign-in if nobody is signed in; KeywayError `not_found` for people without the right
+ * @throws Redirect to /sign-in without a session; KeywayError `not_found` for people without the right
  */
 export function requireReader(kit: PageKit, c: PageContext): SignedIn {
   const signedIn = kit.requireSession(c)

@@ -18,8 +18,8 @@ export interface TriedCall {
 }
 
 /**
- * The form that makes a call as the signed-in person, and the response to the last call. A link to sign in if nobody is
- * signed in; empty if the operation is not offered.
+ * The form that makes a call as the signed-in person, and the response to the last call. Without a session a link
+ * to sign in; empty if the operation is not offered.
  */
 export function tryForm({ kit }: Docs, c: PageContext, operation: Operation, tried: TriedCall | null): Html {
   if (!kit.api.mayTry(operation.operationId)) return html``
