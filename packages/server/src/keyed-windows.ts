@@ -1,5 +1,5 @@
 import type { Clock, Instant } from './clock.ts'
-import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from './rate-windows.ts'
+import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, windowWait } from './rate-windows.ts'
 import { SlidingCount } from './sliding-count.ts'
 
 /** Number of slots in which a window is counted, so that memory per name does not depend on the limit. */
@@ -76,7 +76,7 @@ export function createKeyedWindows({
   function waitOf(counts: readonly SlidingCount[], now: Instant): Wait | null {
     const waits = windows.map((window, index) => {
       const count = counts[index]!
-      return count.total(now) >= window.limit ? waitFor(window, count.oldest(now), now) : null
+      return count.total(now) >= window.limit ? windowWait(window, count.oldest(now), now) : null
     })
     return longestOf(waits)
   }

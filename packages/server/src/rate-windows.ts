@@ -22,7 +22,7 @@ export interface Wait {
  *
  * @param nthLast time of the `limit`-th last event, which counts until just before `nthLast` plus the window's length
  */
-export function waitFor({ window }: RateWindow, nthLast: Instant | null, now: Instant): Wait | null {
+export function windowWait({ window }: RateWindow, nthLast: Instant | null, now: Instant): Wait | null {
   if (nthLast === null) return null
   // If the clock was stepped back, events may be in the future; they count as if they happened now.
   const remaining = Math.min(nthLast, now) + WINDOW_LENGTHS[window] - now

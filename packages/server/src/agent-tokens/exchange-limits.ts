@@ -1,6 +1,6 @@
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
-import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from '../rate-windows.ts'
+import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, windowWait } from '../rate-windows.ts'
 import { KeyCounts } from './key-counts.ts'
 
 /**
@@ -74,7 +74,7 @@ export function createExchangeLimits({
   function longestWait(record: number, now: Instant): Wait {
     const waits = windows.map((window, index) =>
       current.count(record, index, now) >= window.limit
-        ? waitFor(window, now - current.oldestAge(record, index, now), now)
+        ? windowWait(window, now - current.oldestAge(record, index, now), now)
         : null,
     )
     return longestOf(waits)!

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
-import { longestOf, type RateWindow, type Wait, waitFor } from '../rate-windows.ts'
+import { longestOf, type RateWindow, type Wait, windowWait } from '../rate-windows.ts'
 import type { Store } from '../store.ts'
 
 export interface KeyLimits {
@@ -40,7 +40,7 @@ export async function refusalByLimits(
     if ((await apiKeys.countActive(userId, now, places)) >= places) return { limit: 'active' }
   }
   const waits = creationLimits.map(async window =>
-    waitFor(window, await apiKeys.nthLastCreation(userId, window.limit), now),
+    windowWait(window, await apiKeys.nthLastCreation(userId, window.limit), now),
   )
   const wait = longestOf(await Promise.all(waits))
   return wait && { limit: 'creation', wait }
