@@ -5,14 +5,11 @@ import type { HealthCheck } from '../http/http-ports.ts'
 import { createMail, type Services } from '../services.ts'
 import { checkDataDir, checkProxies, checkPublicUrl, findingOf } from './installation-checks.ts'
 
-/**
- * Maximum difference between this machine's clock and the service's, in milliseconds. Beyond it, times in the log
- * differ noticeably from those in the database.
- */
+/** Beyond this difference of this machine's clock from the service's, times in the log differ from the database's. */
 const MAX_SKEW_MS = 1000
-/** If the oldest mail has waited for longer, the queue counts as stuck. In milliseconds. */
+/** If the oldest mail has waited for longer, the queue counts as stuck. */
 const MAIL_LATE_MS = 60_000
-/** If the oldest event for an endpoint has waited for longer, the endpoint counts as failing. In milliseconds. */
+/** If the oldest event for an endpoint has waited for longer, the endpoint counts as failing. */
 const EVENTS_LATE_MS = 3_600_000
 const NO_STANDBYS = { count: 0, isSynchronous: false }
 
@@ -35,7 +32,7 @@ export async function examineAll(services: Services): Promise<Finding[]> {
   ]
 }
 
-/** Runs only the cheap checks; those of /readyz keep their names. */
+/** Runs only the cheap checks: those of /readyz, under the names that they have there, and a few others. */
 export async function examineQuickly(
   services: Services,
   readiness: () => Promise<HealthCheck[]>,

@@ -12,7 +12,6 @@ export interface FactReplayDeps {
   dryRun: boolean
   /** Makes one change, unless this is a dry run. `change` returns false if the database has the change already. */
   apply(change: (tx: Transaction) => Promise<boolean>): Promise<ReplayOutcome>
-  /** Counts an outcome in the report. */
   count(kind: ReplayKind, outcome: ReplayOutcome): void
   /** Reports a change that the operator must decide on. */
   reportUnresolved(kind: ReplayKind, id: string, reason: UnresolvedChange['reason']): ReplayOutcome

@@ -84,7 +84,6 @@ export async function replayJournal(
   if (digest.policies) await replayPolicies(digest.policies)
   return report
 
-  /** Makes one change, unless this is a dry run. `change` returns false if the database has the change already. */
   async function apply(change: (tx: Transaction) => Promise<boolean>): Promise<ReplayOutcome> {
     return dryRun || (await storage.transaction(change)) ? 'replayed' : 'standing'
   }

@@ -34,7 +34,7 @@ export async function checkDataDir(config: Config): Promise<Finding[]> {
   return [{ check: 'data directory', ok: exposedPaths.length === 0, detail }]
 }
 
-/** Requests the public URL as a client does. Finds whether this installation answers, and which of its checks fail. */
+/** Requests the public URL like a client, and finds whether this service answers, and which checks of /readyz fail. */
 export async function checkPublicUrl({ config, signingKeys }: Services): Promise<Finding[]> {
   let readiness: { checks: { name: string; ok: boolean; detail?: string }[] } | null = null
   const urlFinding = await findingOf('public URL', async () => {

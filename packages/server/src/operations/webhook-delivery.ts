@@ -66,12 +66,12 @@ export function createWebhookDelivery(services: Services, nodeId: string): Webho
   }
 
   async function load(): Promise<Worker> {
-    const [{ createWebhookDelivery }, { createOutgoing }] = await Promise.all([
+    const [{ createDeliveryWorker }, { createOutgoing }] = await Promise.all([
       import('../webhooks/delivery.ts'),
       import('../outgoing/outgoing.ts'),
     ])
     const call = createOutgoing(services.config.webhookPrivateNetworks)
-    const createdWorker = createWebhookDelivery({ ...services, call, nodeId })
+    const createdWorker = createDeliveryWorker({ ...services, call, nodeId })
     await webhookDeliveries.releaseAbandoned(clock.now() - NODE_TIMEOUT_MS)
     if (!isStopped) createdWorker.start()
     return createdWorker
@@ -102,10 +102,7 @@ export async function dropExcess(
   return droppedCount
 }
 
-/**
- * Counts the queued and the given-up events of all endpoints, and the endpoints that were disabled after failures, and
- * finds how long the oldest queued event has waited; for the metrics.
- */
+/** The backlog of all endpoints together, for the metrics. `failed` counts the events that were given up. */
 export async function webhookBacklog({ storage, clock }: Pick<Services, 'storage' | 'clock'>) {
   const { webhooks, webhookDeliveries } = storage.store
   const endpoints = await webhooks.list()

@@ -3,8 +3,7 @@ import type { WebhookEvent } from './webhook-event.ts'
 
 /**
  * How many connections of one person a node announces to webhooks in a minute, an hour and a day, as multiples of the
- * maximum number of connections: enough for restarts of all agents, and too few to delay the events of other people for
- * long.
+ * connections that one person may have: enough for restarts of all agents, too few to delay other people's events long.
  */
 export const ANNOUNCED_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
 /** The limits are multiples of at least this number, even if fewer connections are allowed. */

@@ -52,12 +52,12 @@ const BY_SERVICE: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, 
  * Sends queued events to their endpoints, at least once. The events of one subject are sent sequentially: their queue
  * is leased as a whole, and an event waits until the one before was delivered or given up.
  */
-export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
+export function createDeliveryWorker(deps: WebhookDeliveryDeps): Worker {
   const { storage, clock, log, audit, outbox, nodeId = null, random = Math.random } = deps
   const { webhooks, webhookDeliveries: deliveries } = storage.store
   /** Number of calls in progress, by the id of the endpoint. */
   const callCounts = new Map<string, number>()
-  /** Number of changes of endpoints so far. After a change, workers read the URL and the secrets again. */
+  /** Number of changes of endpoints so far. After one, leased queues are released, to read URL and secrets again. */
   let changeCount = 0
   storage.events.subscribe(({ type }) => {
     if (type === 'webhooks.changed') changeCount++
@@ -179,7 +179,7 @@ function mayRetry({ type, firstAttemptAt }: WebhookDelivery, { at }: AttemptResu
   return type !== TEST_EVENT && (firstAttemptAt === null || at - firstAttemptAt < GIVE_UP_AFTER)
 }
 
-/** The URL and the opened secrets of an endpoint; null if it was removed, or is disabled without `evenIfDisabled`. */
+/** The URL and the decrypted secrets of an endpoint; null if it is removed, or disabled without `evenIfDisabled`. */
 export async function targetOf(
   { storage, secrets }: Pick<WebhookDeliveryDeps, 'storage' | 'secrets'>,
   webhookId: string,

@@ -31,7 +31,6 @@ export interface WebhookStore {
 
 /** A subject's queued events for one endpoint, leased to one node until `leasedUntil`. */
 export interface LeasedQueue {
-  /** The id of the queue. */
   id: string
   webhookId: string
   leasedUntil: Instant

@@ -66,7 +66,6 @@ export interface WebhookDelivery {
   lastAttempt: AttemptResult | null
 }
 
-/** The result of one call. */
 export interface AttemptResult {
   at: Instant
   durationMs: number

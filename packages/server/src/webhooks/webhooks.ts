@@ -154,7 +154,6 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         })
         if (JSON.stringify(before) === JSON.stringify(after)) return withoutChanges(after)
         tx.publish({ type: 'webhooks.changed' })
-        // The attempts of queued events are reset, so that each gets the full time for retries again.
         if (enabled) {
           await tx.webhookDeliveries.resetAttempts(id)
           tx.publish({ type: 'webhook.queued' })

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createOutgoing } from '../../src/outgoing/outgoing.ts'
-import { createWebhookDelivery, type WebhookDeliveryDeps } from '../../src/webhooks/delivery.ts'
+import { createDeliveryWorker, type WebhookDeliveryDeps } from '../../src/webhooks/delivery.ts'
 import type { WebhookEventType } from '../../src/webhooks/webhook-event.ts'
 import type { Services } from './services.ts'
 
@@ -65,7 +65,7 @@ export function isSignedBy({ headers, raw }: ReceivedEvent, secret: string): boo
 /** The webhook delivery of one node, which works only when the test calls `drain`. */
 export function deliveryOf(services: Services, overrides: Partial<WebhookDeliveryDeps> = {}) {
   const call = createOutgoing(LOCAL_NETWORKS)
-  return createWebhookDelivery({ ...services, call, random: () => 1, ...overrides })
+  return createDeliveryWorker({ ...services, call, random: () => 1, ...overrides })
 }
 
 /** Creates a webhook for an endpoint; returns its id and secret. */
