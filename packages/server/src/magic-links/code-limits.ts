@@ -34,7 +34,7 @@ export const WRONG_CODES_PER_NETWORK: readonly { ipv4: number | null; ipv6: numb
  */
 export const WRONG_CODES_RECOGNISED = 5
 
-/** A sign-in code that was compared with the right one and differed, or a typed user code that no device shows. */
+/** A sign-in code that was compared with the right one and differed, or a user code (RFC 8628) that does not exist. */
 export interface WrongCode {
   id: string
   linkId: string
@@ -49,7 +49,6 @@ export interface WrongCode {
 
 export type CodeAttempt = Pick<WrongCode, 'mailbox' | 'isReturning' | 'networks'>
 
-/** The networks for which a client's wrong codes are counted. */
 export function codeNetworks(address: string): string[] {
   const isV4 = isIPv4(address)
   const prefixLengths = WRONG_CODES_PER_NETWORK.map(({ ipv4, ipv6 }) => (isV4 ? ipv4 : ipv6))
@@ -103,7 +102,6 @@ function boundsOf({ mailbox, isReturning, networks }: CodeAttempt): Bound[] {
   ]
 }
 
-/** Why a code is not checked. */
 export interface CodeRefusal {
   /** Milliseconds until codes may be checked again, or until the link has expired. */
   wait: number

@@ -11,7 +11,6 @@ import type { ListedAdministrators } from '../users/listed-administrators.ts'
 import type { SendLimits } from './send-limits.ts'
 import type { SignUpRule } from './sign-up.ts'
 
-/** The dependencies of the operations on sign-in links. */
 export interface MagicLinkDeps extends SendLimits {
   storage: Storage
   clock: Clock

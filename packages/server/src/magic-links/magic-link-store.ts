@@ -14,7 +14,7 @@ export interface MagicLinkStore {
   insert(link: MagicLink): Promise<void>
   find(id: string): Promise<MagicLink | null>
   findByTokenHash(tokenHash: string): Promise<MagicLink | null>
-  /** Counts one attempt to redeem the link's code; null, without counting, if `maxTries` were counted before. */
+  /** Counts one wrong code that was typed for the link; null, without counting, if `maxTries` were counted before. */
   countCodeTry(id: string, maxTries: number): Promise<MagicLink | null>
   /** The times of the n-th last sends of a bucket, for each n in `limits`. Takes no lock. */
   sendHistory(bucket: string, limits: readonly number[]): Promise<SendHistory>

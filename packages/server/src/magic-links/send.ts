@@ -18,7 +18,7 @@ interface WantedMail {
   locale?: string | null
 }
 
-/** The secrets of one mail and their ids, created before the transaction that may queue it. */
+/** The secrets and ids of one mail, created before the transaction that may queue it. */
 interface MailSecrets {
   loginId: string
   mailId: string
@@ -29,8 +29,8 @@ interface MailSecrets {
 
 /**
  * Queues one mail with a link and a code. Nothing here checks whether the address has an account, so timing cannot
- * reveal it; the mail's template is chosen at delivery. Requests over a limit are refused by a read; only other
- * requests wait in line, open a transaction and lock rows.
+ * reveal it; the mail's template is chosen at delivery. A request that a read finds over a limit is refused without
+ * waiting for others, a transaction or a lock.
  */
 export function createSend(deps: MagicLinkDeps) {
   const { storage, clock, secrets, outbox } = deps
@@ -71,7 +71,6 @@ export function createSend(deps: MagicLinkDeps) {
     }
   }
 
-  /** Stores the link and queues its mail. */
   async function queue(
     tx: Transaction,
     { email, appId, locale = null }: WantedMail,

@@ -112,7 +112,7 @@ export function createVerify(deps: MagicLinkDeps) {
 
   /**
    * Serialises sign-ins to an address: of two concurrent ones with different links, the second finds its link consumed.
-   * The row that is locked counts the address's sends, since it exists before the account.
+   * It locks the row that counts the mails to the address, since that row exists before the account does.
    */
   async function lockAddress(tx: Transaction, email: EmailAddress): Promise<void> {
     await tx.magicLinks.lockSendBuckets([addressBucketName(email)])
@@ -163,7 +163,6 @@ async function lockAccount(tx: Transaction, email: EmailAddress): Promise<User |
   return lockedUser?.status === 'deleted' ? null : lockedUser
 }
 
-/** Why a link that could not be consumed is refused. */
 async function refusalOfSpentLink(tx: Transaction, linkId: string): Promise<LinkRefusal> {
   const link = await tx.magicLinks.find(linkId)
   return link?.usedAt === null ? 'magic_link_expired' : 'magic_link_used'

@@ -18,7 +18,7 @@ export interface InboxDeps {
   clock: Clock
 }
 
-/** Called once for each mail with a link, which `serve` prints. */
+/** Called once for each mail with a link; `serve` prints the link. */
 export type Announce = (mail: LinkMail) => void
 
 interface LinkMail {
@@ -28,7 +28,6 @@ interface LinkMail {
   code: string | null
 }
 
-/** The line on standard output that `serve` prints for a mail with a link. */
 export function printedLink({ to, link, code }: Pick<LinkMail, 'to' | 'link' | 'code'>): string {
   return `Sign-in link for ${to}: ${link}${code ? `  (code ${code})` : ''}`
 }

@@ -6,7 +6,7 @@ import type { Sender } from './sender.ts'
 
 export interface MailerDeps extends InboxDeps {
   from: Sender
-  /** Called once for each mail with a link, if `KEYWAY_MAIL_URL` is `inbox:`. */
+  /** Called only if `KEYWAY_MAIL_URL` is `inbox:`. */
   announce?: Announce
 }
 

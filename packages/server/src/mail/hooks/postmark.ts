@@ -2,7 +2,7 @@ import type { HookCall, HookHeader } from '../../outbox/mail-hook.ts'
 import { equals } from '../../secrets.ts'
 import { type HookReading, parseObject } from './report.ts'
 
-/** The types of permanent bounces. A soft bounce, a delay or an auto-reply is none. */
+/** Postmark's types of permanent bounces; those of soft bounces, delays and auto-replies are left out. */
 const PERMANENT_BOUNCES = new Set([
   'HardBounce',
   'BadEmailAddress',

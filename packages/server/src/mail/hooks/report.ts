@@ -12,7 +12,7 @@ export interface Report {
  */
 export type HookReading = Report | 'forged' | 'unreadable' | 'irrelevant'
 
-/** Parses a JSON object; null for anything else. */
+/** Null if the body is not a JSON object. */
 export function parseObject(body: Buffer): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(body.toString())

@@ -20,7 +20,7 @@ const ESCAPES: Record<string, string> = {
   "'": '&#39;',
 }
 
-/** Escapes every interpolated value that is not an `Html` object. */
+/** Escapes every interpolated string and number; `Html` is inserted unchanged. */
 function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return new Html(strings.reduce((text, string, index) => text + toHtml(parts[index - 1]!) + string))
 }
@@ -103,7 +103,7 @@ export function renderHtml(
 <h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;text-wrap:balance;color:${light.text}">${mail.heading}</h1>
 ${mail.body.map(block => renderBlock(block, accent.light, direction))}
 ${mail.notes.map(renderNote)}
-${mail.body.map(renderAddress)}
+${mail.body.map(renderButtonUrl)}
 </td></tr>
 <tr><td class="muted" style="padding:20px 4px 0;font-family:${font};font-size:13px;line-height:1.5;color:${light.muted}">
 ${supportLine(mail, product)}${operatorLinks(product)}
@@ -187,7 +187,7 @@ function renderButton(
 }
 
 /** The URL of a button as text, at the end of the mail, since few readers need it. */
-function renderAddress(block: Block): Html {
+function renderButtonUrl(block: Block): Html {
   if (block.kind !== 'button' || block.urlLabel === null) return html``
   return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:24px 0 12px"><tr>
 <td class="line" style="padding-top:20px;border-top:1px solid ${light.border}">

@@ -31,7 +31,6 @@ export interface Templates {
 
 /** The content of one mail without its layout, from which HTML and plain text are rendered. */
 export interface TemplatedMail {
-  /** The template's name. */
   template: string
   subject: string
   /** The preview text that mail programs show next to the subject. */
@@ -109,7 +108,6 @@ export function createTemplates(
     }
   }
 
-  /** The details of a mail about a key: which one, and what happened when. */
   const keyFacts = (prefix: string, name: string | null, ...more: [string, string][]): Block => ({
     kind: 'facts',
     rows: [...(name ? [[facts.name, name] as [string, string]] : []), [facts.key, `${prefix}…`], ...more],
