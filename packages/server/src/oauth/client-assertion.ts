@@ -53,8 +53,7 @@ export interface ClientAssertionDeps {
 
 /**
  * Returns the app that an assertion authenticates. Null if the assertion is invalid or was used before, if its client
- * is unknown, public, without `jwks_uri` or another one than `clientId`, and if the keys of the client cannot be
- * fetched.
+ * is unknown, public, without `jwks_uri` or not the given `clientId`, and if the client's keys cannot be fetched.
  */
 export type VerifyAssertion = (
   assertion: string,

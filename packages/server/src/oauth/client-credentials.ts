@@ -33,11 +33,9 @@ export function createClientCredentialsGrant(deps: GrantDeps): Grant {
       : issueAppToken(request, await deps.clients.app(request))
   }
 
-  /**
-   * Issues a token for the app itself. Its audience is that of a registered app, so it grants nothing on this service.
-   */
+  /** The token is for the client itself. Its audience is a registered app, so it grants nothing on this service. */
   async function issueAppToken({ form }: TokenRequest, client: App): Promise<GrantResult> {
-    // A service might mistake the token of a client that the operator did not register for that of one of its apps.
+    // A service might mistake the token of a client that registered itself for that of an app that it trusts.
     if (isSelfDescribed(client.id))
       throw new OAuthError(
         'unauthorized_client',

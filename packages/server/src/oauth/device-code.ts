@@ -13,8 +13,8 @@ const DESCRIPTIONS: Record<PollRefusal, string> = {
 }
 
 /**
- * The grant of device codes (RFC 8628 section 3.4): issues tokens for an approved code. The tokens of the SDK's command
- * give the right to create a key.
+ * The grant of device codes (RFC 8628 section 3.4): issues tokens for an approved code. With those that the built-in
+ * client (keyway-cli.ts) gets, it may create a key.
  */
 export function createDeviceCodeGrant(deps: GrantDeps): Grant {
   const answerOf = createSessionAnswer(deps)
@@ -31,8 +31,8 @@ export function createDeviceCodeGrant(deps: GrantDeps): Grant {
 }
 
 function toOAuthError(error: PollRefusal): OAuthError {
-  // An unknown device code counts as a failure of the client's network, like every failed guess, although its 256
-  // random bits cannot be guessed.
+  // An unknown device code counts against the limit of failed guesses of the caller's network, like any unknown
+  // secret, although its 256 random bits cannot be guessed.
   const isGuess = error === 'invalid_grant'
   return new OAuthError(error, DESCRIPTIONS[error], 'invalid_request', isGuess ? { isGuess } : {})
 }

@@ -13,7 +13,6 @@ import type { ClientAuthentication, ClientRequest } from './client-authenticatio
 /** Members of a discovery document (RFC 8414 section 2, OpenID Connect Discovery 1.0 section 3). */
 export type Metadata = Readonly<Record<string, string | boolean | readonly string[]>>
 
-/** The dependencies of the grants. */
 export interface GrantDeps {
   storage: Storage
   clock: Clock
@@ -26,7 +25,7 @@ export interface GrantDeps {
   authorizations(): Promise<Authorizations>
   deviceTokens: DeviceTokens
   clients: ClientAuthentication
-  /** Limits on this node: of the successful exchanges of one key, and of the tokens that one app gets for itself. */
+  /** Counted by each node alone: successful exchanges of one key, and tokens that one app gets for itself. */
   exchangeLimits: readonly RateWindow[]
 }
 

@@ -40,7 +40,6 @@ export interface KeySets {
   ): Promise<ClientKey[]>
 }
 
-/** Creates a cache of the key sets of clients, which are fetched from their `jwks_uri` and cached for some minutes. */
 export function createKeySets({
   call,
   clock,
@@ -51,9 +50,7 @@ export function createKeySets({
   /** Limits the fetches for self-described clients. */
   mayRead: MayRead
 }): KeySets {
-  /**
-   * Cached sets, by URL. Those of the operator's clients are separate, so that strangers cannot evict them.
-   */
+  /** Cached sets, by URL. Those of the operator's clients are separate, so that strangers cannot evict them. */
   const setsOf: Record<UrlProvider, Map<string, KeySet>> = { operator: new Map(), client: new Map() }
 
   return {

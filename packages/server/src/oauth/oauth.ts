@@ -87,7 +87,6 @@ export function createOAuth(
       return assertions
     },
   })
-  /** The loaded grants, by the value of `grant_type`. */
   const loadedGrants = new Map<string, Grant>()
 
   return {
