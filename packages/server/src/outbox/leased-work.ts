@@ -8,7 +8,7 @@ import { describeError, type Schedule, STORE_PAUSE, scheduleTimer } from './deli
 const MAX_POLL_INTERVAL = 5 * SECOND
 /** How long after a failed lease statement this node releases rows that the statement may have leased nevertheless. */
 const UNKNOWN_LEASE_WINDOW = 30 * SECOND
-/** The part of `stop`'s deadline that is reserved for releasing leases. */
+/** The part of `stop`'s deadline that aborted items have to release their leases. */
 const RELEASE_MS = 500
 
 /** A queue in the database. One node at a time works on an item: a mail, or the events of one subject for a webhook. */
@@ -58,7 +58,6 @@ export function createWorker<Item extends { id: string }>(
   const heldIds = new Set<string>()
   /** Until this time, the node may have leases that it does not know of. */
   let unknownLeasesUntil = Number.NEGATIVE_INFINITY
-  /** Called when an item is done. */
   const doneListeners = new Set<() => void>()
   let isRunning = false
   let isStopping = false
@@ -72,7 +71,7 @@ export function createWorker<Item extends { id: string }>(
     isPollRequested = true
     currentPoll ??= leaseAndStart().finally(() => {
       currentPoll = null
-      // Another poll was requested during this one, whose query may have run before the item was queued.
+      // A poll was requested for an item that may have been queued after the query of this one.
       if (isRunning && isPollRequested && hasCapacity()) void poll()
     })
     return currentPoll
@@ -170,7 +169,6 @@ export function createWorker<Item extends { id: string }>(
   }
 }
 
-/** Adds a listener that removes itself when it is called. */
 function addOnce(listeners: Set<() => void>, callback: () => void): void {
   const listener = () => {
     listeners.delete(listener)
@@ -179,7 +177,7 @@ function addOnce(listeners: Set<() => void>, callback: () => void): void {
   listeners.add(listener)
 }
 
-/** Waits for the work, at most this many milliseconds. */
+/** Resolves when the work is done, or after this many milliseconds. */
 async function withTimeout(work: Promise<unknown>, milliseconds: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise(resolve => {

@@ -46,9 +46,7 @@ export type MessageContent =
       percent: 80 | 100
       /** The limit in calls, or in micro-dollars for `spend`; absent in mails that earlier versions queued. */
       allowed?: number
-      /**
-       * What was used, in the unit of `allowed`; absent if it is unknown, and in mails that earlier versions queued.
-       */
+      /** What was used, in the unit of `allowed`; absent if unknown, and in mails that earlier versions queued. */
       used?: number
       keyId?: string
       keyPrefix: string

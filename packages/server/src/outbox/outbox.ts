@@ -12,7 +12,6 @@ export interface Mail {
   subject: string
   text: string
   html: string
-  /** The name of the mail's template. */
   template: string
   /** The link in the mail, for the local inbox only; null if the mail has none. */
   link: string | null

@@ -2,7 +2,7 @@ import { DAY, type Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { HookProvider } from './mail-hook.ts'
 
-/** How long an address is suppressed after a bounce or a complaint; by then a full mailbox may have been emptied. */
+/** How long an address gets no mail after a bounce or a complaint. */
 export const SUPPRESSED_FOR = 7 * DAY
 
 export type SuppressionReason = 'bounce' | 'complaint'

@@ -30,7 +30,6 @@ export interface AddressRule {
   isListed(address: string): boolean
 }
 
-/** @param listedNetworks CIDRs that the operator listed */
 export function createAddressRule(listedNetworks: readonly string[]): AddressRule {
   const isSpecial = networkMatcher([...SPECIAL_IPV4, ...SPECIAL_IPV6])
   const isAssigned = networkMatcher([GLOBAL_IPV6])

@@ -21,7 +21,6 @@ export interface OutgoingRequest {
   body?: string
   /** Who provided the URL; by default the operator. */
   urlProvider?: UrlProvider
-  /** Aborts the call. */
   signal?: AbortSignal
 }
 
