@@ -8,7 +8,7 @@ export interface ProcessMetrics {
   metrics: MetricsSnapshot
 }
 
-/** Metrics of Node itself (memory, processor time, event loop), whose sum over several processes is meaningless. */
+/** Metrics of Node itself (memory, processor time, event loop), which are shown for each process, not summed. */
 const NODE_METRIC = /^(process|nodejs)_/
 
 /**

@@ -15,10 +15,7 @@ export interface ObservedAnswer {
 /** Values that are read at each scrape. Failed reads are counted and logged. */
 export interface MetricSources {
   mail(): Promise<{ queued: number; oldestDueSeconds: number }>
-  /**
-   * The number of queued events and the age of the oldest, the number of given-up events that are still in the log, and
-   * the number of endpoints that were disabled after failures.
-   */
+  /** `failed`: events that were given up and are not deleted yet; `disabled`: webhooks that failures disabled. */
   webhooks(): Promise<{ waiting: number; oldestWaitingSeconds: number; failed: number; disabled: number }>
   hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
   events(): {
@@ -119,7 +116,6 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     return { type: registry.contentType, body: await registry.metrics() }
   }
 
-  /** @param aggregator how values of several processes are combined */
   function gauge<Label extends string>(
     name: string,
     help: string,
@@ -248,7 +244,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
             log.debug({ source, error: String(error) }, 'a metric could not be read')
           }
         }
-        // While no events arrive, the round-trip time of the last one is stale: export none.
+        // While this node receives no events, the round-trip time of the last test event is stale: export none.
         if (!sources.events().listening) eventsLag.reset()
       },
     }

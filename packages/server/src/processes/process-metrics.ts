@@ -8,16 +8,16 @@ const REPORT_TIMEOUT_MS = 2000
 /** A process that reports its metrics, which are combined with those of the others. */
 export interface MetricsReporter {
   readonly number: number
-  /** Requests the metrics of the process. */
+  /** Requests a report of the metrics, which `ProcessMetricsPage.reported` receives. */
   readMetrics(): void
 }
 
 /** Combines the metrics of the processes of a node. */
 export interface ProcessMetricsPage {
   add(process: MetricsReporter): void
-  /** Called when the process has reported its metrics. */
+  /** Stores the metrics that a process has reported. */
   reported(process: MetricsReporter, metrics: MetricsSnapshot): void
-  /** Called when the process has ended: its counts remain in the totals. */
+  /** Removes a process that has ended; its counts remain in the totals. */
   remove(process: MetricsReporter): void
   /** Concurrent calls share one rendering. */
   render(): Promise<MetricsPage>
