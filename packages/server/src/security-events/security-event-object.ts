@@ -18,7 +18,6 @@ export function securityEventObject(event: SecurityEvent): SecurityEventObject {
 
 const COLUMNS = ['id', 'at', 'type', 'network', 'client', 'key_id', 'session_id'] as const
 
-/** The formats of an export. */
 export const SECURITY_EVENT_FORMATS = {
   csv: {
     type: 'text/csv; charset=utf-8; header=present',
@@ -35,7 +34,7 @@ export const SECURITY_EVENT_FORMATS = {
   },
 } as const
 
-/** Rows per statement, and between two checks of the credential. */
+/** Rows per query. The credential of the request is checked again before each query but the first. */
 export const EXPORT_BATCH = 500
 
 /**
@@ -56,7 +55,7 @@ export function securityEventExport(
       async pull(controller) {
         if (!isFirst) await reauthenticate()
         const { rows, next }: Slice<SecurityEvent> = await read(after)
-        // The chunk is never empty: after an empty one, the stream would not be pulled again.
+        // Enqueued even if it is empty: after a pull that enqueues nothing, the stream would not be pulled again.
         controller.enqueue(encoder.encode((isFirst ? head : '') + rows.map(toLine).join('')))
         isFirst = false
         after = next

@@ -36,7 +36,6 @@ export type SecurityEventType =
   | 'mail_sent_again'
   | 'mail_allowed_again'
 
-/** Retention of security events. */
 export const EVENTS_KEPT_FOR = 400 * DAY
 
 /** The groups of events by subject, for filters of lists. */
@@ -101,8 +100,7 @@ export interface SecurityEvent {
 
 /**
  * Creates an event. Lists show events of one millisecond in the order in which they were created. The id may be created
- * inside the transaction: it is not used to read back the outcome, and a retried transaction has rolled back the
- * earlier one.
+ * inside the transaction: it is not used to read back the outcome, and a transaction runs again only after a rollback.
  *
  * @param caller null for the operator or the service itself
  */

@@ -26,7 +26,7 @@ export function assertFresh(session: Pick<Session, 'authTime'>, now: Instant): v
 
 /**
  * Whether the sign-in is too old to create a key. An administrative key later acts without a recent sign-in, so its
- * creation requires one: otherwise a stolen session of an administrator would suffice for everything.
+ * creation requires one: otherwise a stolen session of an administrator could get one and perform every act with it.
  *
  * @param administers whether the key would have administrative scopes
  */

@@ -87,7 +87,6 @@ export async function signWith(key: OpenedSigningKey, signingInput: string, sign
   )
 }
 
-/** Whether the signature was made with this key and its algorithm. */
 export function verifyWith(
   key: OpenedSigningKey,
   signingInput: string,

@@ -60,7 +60,6 @@ export function isSameSignature(signature: Buffer, expected: Buffer): boolean {
   return signature.length === SIGNATURE_BYTES && timingSafeEqual(signature, expected)
 }
 
-/** The key pair of a 32-byte seed. */
 export function keyPairOf(seed: Buffer): { publicKey: Buffer; secretKey: SecretKey } {
   const keyObject = toPrivateKey(seed)
   const publicKey = createPublicKey(keyObject)

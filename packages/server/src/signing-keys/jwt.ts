@@ -15,8 +15,8 @@ export interface Jwt {
   /** Signs a token with EdDSA on the event loop; `typ` goes into the header with `alg` and `kid`. */
   sign(typ: JwtType, claims: Claims): string
   /**
-   * Signs a token with any algorithm: RS256 in another thread, EdDSA only under load, ES256 on the event loop. On the
-   * hot path. The first use of an algorithm creates its key.
+   * Signs a token with any algorithm: RS256 and, under load, EdDSA in another thread, ES256 on the event loop. The
+   * first use of an algorithm creates its key.
    */
   signAs(alg: SigningAlg, typ: JwtType, claims: Claims): Promise<string>
   /**
@@ -145,7 +145,6 @@ interface TokenParts {
   header: string
   payload: string
   signature: string
-  /** The signing input: header and payload. */
   signingInput: string
 }
 

@@ -10,9 +10,7 @@ import type { SigningRequest } from './signing-worker.ts'
 const MIN_BATCH = 4
 /** Maximum number of signatures in one message, so that the thread begins while a long turn still adds more. */
 const MAX_BATCH = 64
-/**
- * Number of turns with MIN_BATCH signatures that start the thread: a service without load saves the thread's memory.
- */
+/** The thread starts after this many turns with MIN_BATCH signatures: a service without load saves its memory. */
 const BUSY_TURNS_BEFORE_START = 250
 
 /** The thread allocates only for the current message, so a larger young generation would only take memory. */
@@ -28,7 +26,6 @@ export interface Signer {
   verify(signingInput: string, signature: Buffer, secretKey: SecretKey): boolean | Promise<boolean>
   /** Allows the thread, which is then started under load. */
   allowThread(): void
-  /** Whether the thread runs. */
   readonly hasThread: boolean
   /** Ends the thread. Pending signatures are made on the event loop. */
   close(): Promise<void>

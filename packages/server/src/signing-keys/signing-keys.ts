@@ -158,7 +158,7 @@ export function createSigningKeys(deps: {
 
   /**
    * The newest key of the algorithm whose `signsFrom` has passed; if there is none, the oldest one; undefined if the
-   * algorithm has no key. On the hot path.
+   * algorithm has no key. Runs for every signature, so it creates no list.
    */
   function newestSigningKey(alg: SigningAlg): OpenedSigningKey | undefined {
     const now = clock.now()
@@ -192,7 +192,6 @@ export function createSigningKeys(deps: {
   async function reload(): Promise<void> {
     const storedKeys = await signingKeys.list(clock.now())
     const loadedKeys = new Map(keys.map(key => [key.id, key]))
-    // Keys that were decrypted before are reused.
     keys = storedKeys.map(key => ({ ...(loadedKeys.get(key.id) ?? openKey(key)), ...key }))
   }
 
@@ -236,9 +235,7 @@ export function createSigningKeys(deps: {
     }
   }
 
-  /**
-   * Decrypts a key. @throws SealError also if the public key is not that of the private key: the row was tampered with
-   */
+  /** @throws SealError also if the public key does not belong to the private one: the row was tampered with */
   function openKey(key: SigningKey): LoadedKey {
     const openedKey = openKeyPair(key, secrets.open('signing-key', key.sealedPrivateKey, key.id))
     if (openedKey) return { ...key, opened: openedKey, jwk: toJwk(key) }
