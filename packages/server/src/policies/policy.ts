@@ -37,7 +37,6 @@ export type PolicyOverrides = { readonly [Name in keyof Policies]?: Policies[Nam
 /** A change of some policies; null returns a policy to its default. */
 export type PolicyChange = { [Name in keyof Policies]?: Policies[Name] | null }
 
-/** The stored policies. */
 export interface StoredPolicies {
   policies: PolicyOverrides
   /** Increases with every change, even after the clock stepped back. */

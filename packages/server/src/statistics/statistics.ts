@@ -22,7 +22,7 @@ export interface StatisticsCounter {
   countFacts(facts: readonly Fact[]): void
   /** Adds the exchanges and API calls of a usage batch for one hour. */
   countUsage(hour: Instant, counts: UsageCounts): void
-  /** Counts an HTTP response. @param response its `code` is the error code of a refusal */
+  /** Counts an HTTP response; `code` is the error code of a refusal, else null. */
   countResponse(response: { status: number; code: ErrorCode | null }): void
   /** Counts the outcome of a mail; an expired mail counts as failed. */
   countMail(state: 'sent' | 'failed' | 'expired'): void
@@ -44,7 +44,6 @@ export interface Statistics extends StatisticsCounter {
   report(request?: ReportRequest): Promise<StatisticBucket[]>
 }
 
-/** Values of one hour. */
 interface Batch {
   hour: Instant
   values: ReadonlyMap<StatisticName, number>

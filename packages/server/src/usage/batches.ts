@@ -27,7 +27,7 @@ export function createBatches<Batch>({
   /** Adds the counts, in the transaction that records the batch. */
   add(tx: Transaction, batch: Batch): Promise<void>
 }): Batches<Batch> {
-  /** Identifies this instance: each has its own sequence of batches. */
+  /** Identifies this writer in the database, since every writer numbers its batches from 1. */
   const writerId = newId(clock.now())
   let sequence = 0
   const queue: { sequence: number; batch: Batch }[] = []

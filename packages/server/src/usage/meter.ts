@@ -121,8 +121,8 @@ export function createMeter({
 
   /** Puts the counts into batches, which no longer change. Counts of one owner stay together. */
   function closeBatches(): void {
-    for (const [hour, subjectsByName] of unflushedCounts) {
-      const subjects = [...subjectsByName.values()].sort(compareOwners)
+    for (const [hour, subjectsById] of unflushedCounts) {
+      const subjects = [...subjectsById.values()].sort(compareOwners)
       for (let start = 0; start < subjects.length; start += SUBJECTS_PER_FLUSH)
         batches.push({ hour, subjects: subjects.slice(start, start + SUBJECTS_PER_FLUSH) })
       for (const counts of subjects) onCounted(hour, counts)

@@ -56,7 +56,6 @@ export function addUsage(sum: UsageCounts, counts: UsageCounts): void {
     sum.refused[code] = (sum.refused[code] ?? 0) + count
 }
 
-/** The start of the bucket that contains this instant. */
 export function bucketStart(unit: UsageUnit, at: Instant): Instant {
   return at - (at % UNIT_LENGTHS[unit])
 }

@@ -23,7 +23,7 @@ export interface ListedAdministrators {
    * resulting role. Must come last in a transaction, since it locks the head of the audit chain.
    */
   claim(tx: Transaction, addressHash: string, user: User, now: Instant): Promise<User>
-  /** The keyed hash of any address. With it a claim is recorded when an administrator sets the role of its account. */
+  /** The keyed hash of any address. With it, a change of an account's role also records the claim of its address. */
   hashOf(email: EmailAddress): Promise<string>
 }
 

@@ -26,8 +26,8 @@ export interface Onboarding {
   prepare(email: EmailAddress, locale: string | null, now: Instant): Promise<PreparedAccount>
   /**
    * Gives a user everything that a new account has: trial credit, free subscription, the authorisations for first-party
-   * apps to charge, a security event and the welcome mail. The same transaction inserted the user, or an imported one
-   * signs in for the first time.
+   * apps to charge, a security event and the welcome mail. Runs in the transaction that inserted the user or, for an
+   * imported user, in that of the first sign-in.
    *
    * @param amount the amount of the trial credit
    */

@@ -43,7 +43,7 @@ export interface Users {
   /** @throws KeywayError `not_found`, `last_administrator` */
   setRole(id: string, role: UserRole, by: ActedBy): Promise<User>
   /**
-   * Ends sessions and links, makes keys answer `account_suspended`, closes connections. Idempotent.
+   * Ends sessions and sign-in links, refuses keys with `account_suspended`, closes connections. Idempotent.
    *
    * @throws KeywayError `not_found`, `last_administrator`
    */
