@@ -90,7 +90,7 @@ function hostBitsAreZero(address: string, prefix: number): boolean {
   return bytes.every((byte, index) => (byte & (255 >> Math.max(0, Math.min(8, prefix - index * 8)))) === 0)
 }
 
-/** Matches addresses within any of the CIDRs. Invalid entries match nothing. */
+/** Matches addresses within any of the CIDRs. A CIDR with an invalid address matches nothing. */
 export function networkMatcher(cidrs: readonly string[]): (address: string) => boolean {
   if (cidrs.length === 0) return () => false
   const list = new BlockList()
@@ -108,7 +108,6 @@ export function isWithin(inner: string, outer: readonly string[]): boolean {
   return networkMatcher(widerCidrs)(address)
 }
 
-/** Whether an address is in 127.0.0.0/8, or is ::1. */
 export const isLoopback = networkMatcher(['127.0.0.0/8', '::1/128'])
 
 /** Whether a host name means this machine: `localhost` and its subdomains, 127.0.0.0/8, `[::1]`. */

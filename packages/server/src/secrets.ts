@@ -156,7 +156,6 @@ function subKey(root: RootSecret, purpose: Purpose): Buffer {
   return key
 }
 
-/** HMAC-SHA-256. */
 export function hmac(key: Buffer, message: string | Buffer): Buffer {
   return createHmac('sha256', key).update(message).digest()
 }
@@ -174,8 +173,8 @@ export function equals(left: string, right: string): boolean {
 }
 
 /**
- * Whether an Authorization header is `Bearer` with this token (RFC 6750 section 2.1). Constant time, whatever its
- * length.
+ * Whether an Authorization header is `Bearer` with this token (RFC 6750 section 2.1). Constant time, whatever token the
+ * header has.
  */
 export function isBearer(authorization: string | undefined, token: string): boolean {
   const [, presentedToken = ''] = /^bearer +([^ ]+)$/i.exec(authorization ?? '') ?? []

@@ -210,7 +210,6 @@ export function composeHub(services: Services, nodeId: string, times?: HubTimes)
   })
 }
 
-/** Provides the ports of the HTTP layer. */
 export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub) {
   const { config, storage } = services
   const introspection = createIntrospection({ ...services, publicUrl: config.publicUrl })
@@ -306,7 +305,7 @@ function composeHttpServer(
   })
 }
 
-/** What the documentation pages need of the API: its document, and calls on behalf of the reader. */
+/** What the documentation pages need of the API: its OpenAPI document, and calls on behalf of the reader. */
 function pageApi(app: () => HttpApp, callers: Callers): PageApi {
   return {
     document: () => app().openApi(),
