@@ -51,8 +51,8 @@ export interface ConnectionHost {
   deregister(connection: AgentConnection, reason: string): void
   /** Called before an open connection becomes `held`. */
   hold(connection: AgentConnection): void
-  /** Called after this side has closed the connection. */
-  closed(connection: AgentConnection, closeStatus: CloseStatus): void
+  /** Logs that this side closes the connection, with the status that it sends. */
+  logClose(connection: AgentConnection, closeStatus: CloseStatus): void
 }
 
 /** The state that a connection hands over to its successor. */
@@ -94,9 +94,7 @@ export class AgentConnection {
   heldSeq = 0
   /** The sequence number of the last message before the last ping. */
   #pingedSeq = 0
-  /**
-   * While a renewal is pending, the id of the new token's key, or empty until the token is verified. Otherwise null.
-   */
+  /** The id of the new token's key while a renewal is pending; empty until that token is verified. Otherwise null. */
   renewalKeyId: string | null = null
   /** Whether the key changed while its status was being loaded, so that the status must be loaded again. */
   statusIsStale = false
@@ -213,7 +211,7 @@ export class AgentConnection {
     if (this.state === 'closed') return
     this.end(closeStatus.reason)
     this.#socket?.close(closeStatus.code, closeStatus.reason)
-    this.#host.closed(this, closeStatus)
+    this.#host.logClose(this, closeStatus)
   }
 
   /** Closes the socket, and holds the connection so that it can be resumed; one that is not open ends instead. */
@@ -224,7 +222,7 @@ export class AgentConnection {
       return
     }
     socket?.close(closeStatus.code, closeStatus.reason)
-    this.#host.closed(this, closeStatus)
+    this.#host.logClose(this, closeStatus)
   }
 
   /**
@@ -263,7 +261,7 @@ export class AgentConnection {
     return true
   }
 
-  /** Ends the connection permanently, without closing its socket. */
+  /** Ends the connection for good, without closing its socket. */
   end(reason: string): void {
     if (this.state === 'closed') return
     this.#deregister(reason)
@@ -275,7 +273,7 @@ export class AgentConnection {
     this.#deregister('away')
     if (this.unsentBytes > MAX_CLOSING_BYTES) this.#socket!.terminate()
     else this.#socket?.close(RESUMED_ELSEWHERE.code, RESUMED_ELSEWHERE.reason)
-    this.#host.closed(this, RESUMED_ELSEWHERE)
+    this.#host.logClose(this, RESUMED_ELSEWHERE)
     return this
   }
 
@@ -291,7 +289,6 @@ export class AgentConnection {
     return Math.min(this.tokenExpiresAt, this.keyExpiresAt)
   }
 
-  /** Whether more than MAX_BUFFERED_BYTES are unsent. */
   get readsTooSlowly(): boolean {
     return this.unsentBytes > MAX_BUFFERED_BYTES
   }
@@ -300,7 +297,6 @@ export class AgentConnection {
     return this.#socket?.bufferedAmount ?? 0
   }
 
-  /** Updates the key's name and expiry. */
   update(key: KeyStatus): void {
     this.keyName = key.name
     this.keyExpiresAt = key.expiresAt ?? Number.POSITIVE_INFINITY
@@ -328,7 +324,7 @@ export class AgentConnection {
     return { connectionId: id, keyId, keyName, address, client, connectedAt }
   }
 
-  /** Whether a frame can be written; closes a connection that reads too slowly. */
+  /** Closes the connection if it reads too slowly; true if a frame can be written. */
   #isWritable(): boolean {
     if (this.#socket?.readyState !== WebSocket.OPEN) return false
     if (!this.readsTooSlowly) return true

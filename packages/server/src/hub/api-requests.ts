@@ -7,7 +7,6 @@ import { randomToken } from '../secrets.ts'
  */
 const API_REQUESTER_PREFIX = 'api.'
 const REQUEST_ID_BYTES = 16
-/** How long an answer is awaited, in milliseconds. */
 export const API_ANSWER_TIMEOUT_MS = 4000
 /** Maximum number of pending requests of one owner on this node. */
 export const MAX_API_REQUESTS_PER_OWNER = 8
@@ -25,7 +24,6 @@ export interface ApiRequest {
   id: string
   /** Resolves with null if no answer came in time or before `end`. */
   answer: Promise<Answer | null>
-  /** Stops waiting: `answer` resolves with null. */
   end(): void
 }
 
@@ -34,7 +32,7 @@ export class ApiRequests {
   /** The `from` of this node's requests, to which agents send their answers. */
   readonly requester: string
   readonly #timeoutMs: number
-  /** The pending requests, by the id that the answer repeats as `reply_to`. */
+  /** By request id. */
   readonly #pending = new Map<string, { userId: string; resolve(answer: Answer | null): void }>()
 
   constructor(nodeId: string, timeoutMs: number = API_ANSWER_TIMEOUT_MS) {

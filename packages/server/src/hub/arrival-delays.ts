@@ -1,9 +1,8 @@
 import { SECOND } from '../clock.ts'
 
 /**
- * A node's baseline is its fastest message of the current and the previous period. The period is longer than any delay
- * that is noticed, so a delayed message does not become the baseline, and two periods after the node's machine was
- * suspended it has a new one.
+ * A node's baseline is its fastest message of the current and the previous period: long enough to notice a delay of
+ * some seconds, and short enough to be right soon after a suspension of the node's machine, which stops its clock.
  */
 const PERIOD_MS = 10 * SECOND
 

@@ -26,17 +26,13 @@ const REVOKED: CloseStatus = { code: 4410, reason: 'revoked' }
  * connection while its owner has used up its deliveries; see rate-limits.ts.
  */
 export const RATE_LIMITED: CloseStatus = { code: 4429, reason: 'rate_limited' }
-/** The owner has the maximum number of connections on this node; see connections.ts. */
 export const TOO_MANY_CONNECTIONS: CloseStatus = { code: 4429, reason: 'too_many_connections' }
 /**
  * The agent, or all agents of its owner together, read too slowly; see agent-connection.ts, heartbeat.ts and
  * watches.ts.
  */
 export const SLOW_CONSUMER: CloseStatus = { code: 4429, reason: 'slow_consumer' }
-/**
- * The owner or an administrator closed the connection. Also the reason with which broken connections end, which have no
- * socket.
- */
+/** The owner or an administrator closed the connection, or a broken connection ended (which has no socket). */
 export const GOING_AWAY: CloseStatus = { code: 1001, reason: 'going_away' }
 /** This node is shutting down; see drain.ts. */
 export const RESTARTING: CloseStatus = { code: 1012, reason: 'restarting' }

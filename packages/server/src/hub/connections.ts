@@ -74,7 +74,7 @@ export interface Connections {
   messages: Messages
   /** Closes the user's connections on this node by connection id or key id; returns how many. */
   disconnect(userId: string, target: string): number
-  /** Runs one heartbeat pass over all connections. */
+  /** See `createHeartbeat`. */
   tick(): void
   /** All sockets that are not closed yet, including those in the closing handshake. */
   readonly sockets: ReadonlySet<HubSocket>
@@ -101,7 +101,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
       metering.countRemaining(connection, clock.now())
       resumptions.hold(connection)
     },
-    closed({ id, keyId }, { code, reason }) {
+    logClose({ id, keyId }, { code, reason }) {
       log.debug({ connectionId: id, keyId, code, reason }, 'closed a connection')
     },
   }

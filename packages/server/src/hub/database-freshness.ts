@@ -15,7 +15,6 @@ export class DatabaseFreshness {
     this.#lastPollAt = at
   }
 
-  /** Whether the last successful poll began less than 10 s ago. */
   isFresh(now: Instant): boolean {
     return this.#lastPollAt !== null && now - this.#lastPollAt < STALE_AFTER_MS
   }

@@ -24,7 +24,6 @@ const CREDENTIAL_NAMES = new Set('key apikey api_key api-key bearer jwt auth aut
 const API_KEY_PATTERN = /svc_[0-9A-Za-z]{32}/
 /** Start of the second part of a JWT: a dot, and `{"` in base64. */
 const JWT_PAYLOAD = '.eyJ'
-/** Error detail for a credential in the URL. */
 export const CREDENTIAL_IN_URL = `URLs are written to logs, so credentials in them are refused. ${CREDENTIAL_HELP}`
 /**
  * Maximum length of the header with the offered subprotocols: the hub's own, those with a token and a resume token, and
@@ -111,8 +110,8 @@ export function createHandshakes({
   }
 
   /**
-   * Corks the socket until the end of this turn of the event loop. Most key statuses are loaded by then, so one system
-   * call writes both the response and `ready`; a second call was measured as a tenth of the cost of a connect.
+   * Corks the socket until the end of this turn of the event loop. On SQLite, `ready` is usually written by then, so one
+   * system call sends it with the response; a second call was measured as a tenth of the cost of a connect.
    */
   function upgrade(
     request: IncomingMessage,
@@ -267,7 +266,7 @@ function createWebSocketServer() {
     WebSocket: HubSocket,
     clientTracking: false,
     perMessageDeflate: false,
-    // frames.ts answers pings, after it has counted them.
+    // frames.ts answers pings, within the rate limits.
     autoPong: false,
     ...FRAME_LIMITS,
     closeTimeout: CLOSE_TIMEOUT_MS,

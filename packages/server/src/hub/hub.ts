@@ -113,7 +113,7 @@ export interface Hub {
    * nodes for the connections that agents watch, when that is due. Called by a timer twice a second.
    */
   tick(): void
-  /** Runs one sweep for revocations. Called by a timer every second. */
+  /** See `Revocations.sweep`. Called by a timer every second. */
   sweep(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 /**
- * The nodes on which a user may have connections. A row outlasts the last connection by some seconds, or until its node
- * is pruned, if that has crashed or could not delete the row.
+ * The nodes on which a user may have connections. A row outlasts the last connection by some seconds; if the node has
+ * crashed or could not delete it, until the node is pruned.
  */
 export interface LocationStore {
   /**

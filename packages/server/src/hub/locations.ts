@@ -75,7 +75,7 @@ export interface Locations {
   has(userId: string): boolean
   /** Called every two seconds. */
   tick(): void
-  /** Records all users again: other nodes may have considered this one dead. */
+  /** Records all users again, since other nodes may have considered this one dead and pruned its rows. */
   enterAgain(): void
   stop(): void
 }
@@ -87,8 +87,8 @@ export function createLocations(deps: LocationsDeps): Locations {
   /** When each other node was last found alive, or was first found in the records, by node id. */
   const lastAliveAt = new Map<string, Instant>()
   /**
-   * By node id, the ids of the users of whose connections that node is still to be notified, since it was not alive or
-   * did not answer in time. It is notified again until it answers or is forgotten.
+   * By node id, the ids of the users about whom that node must be notified again, since it was not alive or did not
+   * answer in time. An entry lasts until the node answers or is forgotten.
    */
   const unconfirmedUsers = new Map<string, Set<string>>()
   /** Ids of the users that are to be recorded for this node. */

@@ -1,10 +1,10 @@
 import type { KeptMessage } from './message-log.ts'
 
 /**
- * Merges the messages that two nodes kept for one connection. Messages stay in the order of their list; where the lists
- * contradict each other, that of the old node wins. Messages of one node, or of one sender (which may itself have moved
- * between nodes), also stay in the order in which they were sent. Null if that is impossible: then the old node missed
- * a message, and the agent may have received a later one.
+ * Merges the messages that two nodes kept for a connection that moves from the old one to the new one. Messages stay in
+ * the order of their list; where the lists contradict each other, that of the old node wins. Messages of one node, or
+ * of one sender (which may itself have moved between nodes), also stay in the order in which they were sent. Null if
+ * that is impossible: then the old node missed a message, and the agent may have received a later one.
  *
  * @param written messages that the agent may have received; they stay first
  * @param fromOld further messages that the old node kept

@@ -5,7 +5,6 @@ import { bucketStart } from '../usage/usage.ts'
 /** Interval at which the time of open connections is counted, so that a crash loses at most the last two seconds. */
 const METERING_INTERVAL_MS = 2 * SECOND
 
-/** The properties of a connection that metering needs. */
 interface MeteredConnection {
   readonly userId: string
   readonly keyId: string
@@ -14,9 +13,9 @@ interface MeteredConnection {
   meteredAt: Instant
 }
 
-/** Counts the open time of connections for their keys. */
+/** Counts connections and their open time in the usage of their keys. */
 export interface Metering {
-  /** Called when the connection is ready. */
+  /** Called when the connection is ready; counts it. */
   begin(connection: MeteredConnection, now: Instant): void
   /** Called in every heartbeat pass; every two seconds it counts the time since the last count. */
   tick(connection: MeteredConnection, now: Instant): void

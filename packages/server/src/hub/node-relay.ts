@@ -132,7 +132,7 @@ export function createRelay(deps: {
       publish([to], { kind: 'notice', from: nodeId, notice })
     },
     receive({ to, message }) {
-      // Node ids are new at every start, so a message that was recorded before this start does not name this node.
+      // Node ids are new at every start, so a message that was published before this start does not name this node.
       if (!to.includes(nodeId)) return
       if (message.kind === 'release' && message.from === nodeId) return deps.receiveMove(message)
       if (message.from === nodeId) return
@@ -147,8 +147,8 @@ export function createRelay(deps: {
       const absence = order.op === 'deliver' ? deps.absenceOf(from, order) : {}
       const sendAnswer = ({ delivered: count, held }: Outcome) =>
         void publish([from], { kind: 'answer', from: nodeId, question: requestId, count, held, ...absence })
-      // A database that was cut off from the other node may publish a message long after its sender got the answer that
-      // it reached no connection here.
+      // If the network between the other node and the database stalls, a message may arrive long after its sender was
+      // told that it reached no connection here.
       const isExpired = isLate && order.op === 'deliver'
       const outcome = isExpired ? NO_RECEIVERS : execute(order, from, originOf(from, order, requestId))
       if ('then' in outcome) void outcome.then(sendAnswer)
@@ -239,7 +239,6 @@ export function createRelay(deps: {
     request.resolve(request.outcome)
   }
 
-  /** See `Relay.publish`. */
   function publish(to: readonly string[], message: RelayMessage, options: QueueOptions = {}): boolean {
     // An event that this node must receive itself, to learn its position in the order of events, goes to the shared
     // channel of all nodes.
@@ -273,7 +272,6 @@ function originOf(from: string, order: RelayCommand, requestId: number): string 
   return number === undefined ? `${from}?${requestId}` : messageOrigin(from, number)
 }
 
-/** Identifies a message by its node and its number. */
 export function messageOrigin(nodeId: string, number: number): string {
   return `${nodeId}:${number}`
 }

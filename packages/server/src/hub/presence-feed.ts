@@ -6,7 +6,7 @@ import type { Registry } from './registry.ts'
 
 /** Changes are sent in batches, this long after the first change of the batch. */
 const BATCH_MS = 20
-/** Maximum number of connections in one notice, so that a notice stays far below the maximum size of an event. */
+/** Maximum number of changes in one notice, so that a notice stays far below the maximum size of an event. */
 const MAX_NOTICE_CHANGES = 500
 /** A node that watches repeats its query every few seconds; its watch ends after this long without one. */
 const WATCH_LEASE_MS = 30 * SECOND
@@ -14,9 +14,8 @@ const WATCH_LEASE_MS = 30 * SECOND
 /** What this node reports about its connections of one user. */
 interface Feed {
   userId: string
-  /** Increases with each batch; never the same for two different states of this node. */
+  /** Increases with each batch; no other batch or feed of this node ever has the same. */
   version: number
-  /** Changes that wait for the next batch. */
   changes: PresenceChange[]
   timer: NodeJS.Timeout | undefined
   /** Ids of the nodes that watch, each with the end of its lease. */

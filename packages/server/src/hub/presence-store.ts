@@ -50,7 +50,7 @@ export interface PresenceStore {
   nodes(seenSince: Instant): Promise<NodeRow[]>
 }
 
-/** Changes. Their transaction also queues the webhook events that they imply (endings/webhook-events.ts). */
+/** The transaction of these changes also queues their webhook events (endings/webhook-events.ts). */
 export interface PresenceChanges {
   /** Deletes the row of the node, its locations (`LocationStore`) and its connections; returns these connections. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>

@@ -72,16 +72,13 @@ export function createPresence(deps: {
 }): Presence {
   const { presence, events, clock, log, registry, nodeId, version } = deps
   const startedAt = clock.now()
-  /** Connections that the next batch adds, by id. */
+  /** What the next batch adds (by id) and removes. */
   let addedConnections = new Map<string, PresenceRow>()
-  /** Ids of the connections that the next batch removes. */
   let removedConnectionIds = new Set<string>()
   let timer: NodeJS.Timeout | undefined
   let lastWrite = Promise.resolve()
   let peers: string[] = []
-  /** Nodes that do not seal events. */
   let unsealedNodes: string[] = []
-  /** Peers of the current version: those that support notices. */
   const currentPeerIds = new Set<string>()
   /** Peers of which a message arrived since the last heartbeat began: its query may have missed their rows. */
   const newcomers = new Set<string>()

@@ -41,7 +41,6 @@ export function badToken(): KeywayError {
   )
 }
 
-/** The refusal of a handshake with an invalid header. */
 export function badHeader(field: string, message: string): KeywayError {
   return new KeywayError('invalid_request', message, { errors: [{ field, message }] })
 }

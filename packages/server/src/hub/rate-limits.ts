@@ -36,7 +36,7 @@ export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
  */
 export const RENEWAL_ALLOWANCE: Allowance = { burst: 10, perSecond: 1 / 6 }
 
-/** Takes one renewal from the allowance of its connection; false if it must wait. */
+/** False if the renewal must wait. */
 export function takeRenewal(renewals: Bucket, now: Instant): boolean {
   if (refill(renewals, RENEWAL_ALLOWANCE, now) < 1) return false
   renewals.level--
@@ -46,7 +46,7 @@ export function takeRenewal(renewals: Bucket, now: Instant): boolean {
 /** Limit of `watch` frames of one connection: each is answered with a list. */
 export const WATCH_ALLOWANCE: Allowance = { burst: 5, perSecond: 0.1 }
 
-/** Takes one `watch` from the allowance of its connection; false if it must wait. */
+/** False if the `watch` must wait. */
 export function takeWatch(watches: Bucket, now: Instant): boolean {
   if (refill(watches, WATCH_ALLOWANCE, now) < 1) return false
   watches.level--
@@ -55,7 +55,6 @@ export function takeWatch(watches: Bucket, now: Instant): boolean {
 
 export type RateDecision = 'pass' | 'refuse' | 'close'
 
-/** Takes one frame from the allowance of its connection. */
 export function takeFrame(frames: Bucket, now: Instant): RateDecision {
   return take(frames, FRAME_ALLOWANCE, 1, now)
 }
@@ -115,7 +114,7 @@ export class OwnerLimits {
     return take(this.#of(userId, now).frames, this.#allowances.frames, units, now)
   }
 
-  /** Takes one connect from the allowance of the owner; false if none is left. */
+  /** False if no connect is left. */
   takeConnect(userId: string, now: Instant): boolean {
     const { connects } = this.#of(userId, now)
     if (refill(connects, this.#allowances.connects, now) < 1) return false
@@ -187,7 +186,7 @@ export class HandshakeLimits {
   /** The buckets of client networks, each with the handshakes that remain. */
   #networks = new Map<string, Bucket>()
 
-  /** Takes one handshake from the allowance of a network; false if none is left. */
+  /** False if no handshake is left. */
   take(network: string, now: Instant): boolean {
     const bucket = this.#networks.get(network) ?? newBucket(HANDSHAKE_ALLOWANCE, now)
     this.#networks.delete(network)

@@ -77,7 +77,6 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
   }
 }
 
-/** The frame `ready`: the connection's identity, scopes, expiry and resume token, and whether it was resumed. */
 function readyFrame(connection: AgentConnection, token: string, resumed: boolean, now: Instant): ServerFrame {
   return {
     type: 'ready',

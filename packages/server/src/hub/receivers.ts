@@ -13,7 +13,7 @@ const BATCH_SIZE = 500
  * A node relies on absences only while everything that others published up to this long ago is known to have arrived.
  */
 const MAX_LAG_MS = 2 * SECOND
-/** A node that has not answered for this long no longer relies on any absence. */
+/** A node that has not received a notice for this long lags by more than MAX_LAG_MS, and relies on no absence. */
 const SILENCE_MS = MAX_LAG_MS + SECOND
 
 export interface ReceiversDeps {
@@ -61,9 +61,8 @@ export interface Receivers {
 /** A notice that was promised to another node and is due: this node gets a connection with this id, or of this key. */
 interface PromisedNotice {
   userId: string
-  /** Id of the connection, or of its key. */
   target: string
-  /** The report that it ends. */
+  /** The reported absence that this notice withdraws. */
   absence: Absence
 }
 
@@ -111,7 +110,6 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
     },
   }
 
-  /** Live nodes that were promised a notice about a target. */
   function nodesRelyingOn(userId: string, target: string): [nodeId: string, Absence][] {
     const absences = ownAbsences.of(userId, target)
     if (absences.size === 0) return []

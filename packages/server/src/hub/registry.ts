@@ -5,11 +5,10 @@ export class Registry {
   readonly byId = new Map<string, AgentConnection>()
   /** Broken connections by owner, in the order in which this node began to hold them. */
   #heldByUser = new Map<string, Set<AgentConnection>>()
-  /** Number of broken connections. */
   heldCount = 0
   /**
-   * Connections that were requested from another node, until this node receives its own request. Messages of other
-   * nodes that arrive before it are delivered by the old node, since all nodes receive events in the same order.
+   * Connections that are moving here, until this node has received its own request for them: messages that other nodes
+   * published before the request are delivered by the old node, since all nodes receive events in the same order.
    */
   readonly unordered = new Set<AgentConnection>()
   /** Connections that are moving to this node, each with a promise of whether it arrives. */
@@ -26,7 +25,7 @@ export class Registry {
   }
 
   remove(connection: AgentConnection): void {
-    // If moving a connection to this node failed, another connection may have got its id meanwhile.
+    // If this was a failed attempt to move a connection here, a later attempt may have registered the same id.
     if (this.byId.get(connection.id) === connection) this.byId.delete(connection.id)
     this.unbindKey(connection.keyId, connection)
     if (connection.renewalKeyId) this.unbindKey(connection.renewalKeyId, connection)

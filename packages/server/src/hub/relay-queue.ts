@@ -8,7 +8,7 @@ const MAX_QUEUED_BYTES = 96 * MIB
 const RESERVED_BYTES = 16 * MIB
 /** Estimated size of a queued event without its frame. */
 const EVENT_BYTES = 1024
-/** Estimated size of one connection in a notice. */
+/** Estimated size of one change in a notice. */
 const CHANGE_BYTES = 1024
 const BYTES_PER_CHARACTER = 2
 /** Failures to publish are logged at most once in this time. */

@@ -11,7 +11,7 @@ import type { PresenceRecorder } from './presence.ts'
 import { newBucket, RENEWAL_ALLOWANCE, takeRenewal } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 
-/** `token_expiring` is sent this long before the token expires. */
+/** `token_expiring` is sent this long before the token or its key expires. */
 const EXPIRY_NOTICE_SECONDS = 60
 
 export interface RenewalsDeps {
@@ -41,7 +41,6 @@ export interface Renewals {
   notifyOfExpiry(connection: AgentConnection, now: Instant): void
 }
 
-/** TOKEN_EXPIRED if the token or the key has expired, otherwise null. */
 export function expiryCloseStatus(connection: AgentConnection, now: Instant): CloseStatus | null {
   return now >= connection.expiresAt ? TOKEN_EXPIRED : null
 }

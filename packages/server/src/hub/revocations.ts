@@ -84,7 +84,6 @@ export function createRevocations(deps: {
     recheck(affectedKeyIds)
   }
 
-  /** Loads the status of keys, and closes the connections of those that may no longer be used. */
   function recheck(keyIds: Iterable<string>): void {
     for (const keyId of keyIds) void recheckKey(keyId)
   }

@@ -100,7 +100,6 @@ export class WatchedUser {
     for (const connection of connections) this.#join(view, connection)
   }
 
-  /** Removes a node and its connections. */
   drop(nodeId: string, reason = 'node_lost'): void {
     const view = this.#nodes.get(nodeId)
     for (const id of [...(view?.connections.keys() ?? [])]) this.#leave(view!, id, reason)

@@ -192,7 +192,7 @@ export function createWatches(deps: WatchesDeps): Watches {
   /** Queries every node; connections of nodes that do not answer are read from the database. */
   async function compare(watch: Watch): Promise<void> {
     watch.comparedAt = clock.now()
-    for (const watcher of [...watch.watchers.keys()]) mayWatch(watch, watcher)
+    for (const watcher of [...watch.watchers.keys()]) checkScope(watch, watcher)
     for (const each of [nodeId, ...locations.knownNodes(watch.userId)]) query(watch, each)
     await readUnanswered(watch, UNANSWERED_QUERIES)
   }
@@ -260,7 +260,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     const text = JSON.stringify(frame)
     const encodedFrame = textFrame(text)
     for (const watcher of [...watch.watchers.keys()]) {
-      if (!mayWatch(watch, watcher)) continue
+      if (!checkScope(watch, watcher)) continue
       const catchUp = watch.catchingUp.get(watcher)
       if (!catchUp) watcher.writeFrame(encodedFrame)
       else if (catchUp.list && catchUp.changes.push(text) > MAX_LATER_CHANGES) watcher.close(SLOW_CONSUMER)
@@ -268,10 +268,8 @@ export function createWatches(deps: WatchesDeps): Watches {
     ownerLimits.chargeDeliveries(watch.userId, watch.watchers.size, text.length, clock.now())
   }
 
-  /**
-   * Whether the watcher's token has the scope; ends the watch if a renewal replaced it by a token without the scope.
-   */
-  function mayWatch(watch: Watch, watcher: AgentConnection): boolean {
+  /** Ends the watch and returns false if a renewal has replaced the watcher's token by one without the scope. */
+  function checkScope(watch: Watch, watcher: AgentConnection): boolean {
     if (watcher.allows('agents:read')) return true
     const id = watch.watchers.get(watcher)
     remove(watcher)

@@ -36,7 +36,7 @@ function openFeed(t: TestContext) {
   const open = (name: string, agentId = 'user') => {
     const now = clock.now()
     const claims = { agentId, keyId: 'key', scopes: null, expiresAt: now }
-    const host = { deregister() {}, hold() {}, closed() {} }
+    const host = { deregister() {}, hold() {}, logClose() {} }
     const log = new MessageLog(agentId, new MessageBudget())
     const connection = new AgentConnection(newId(now), null, claims, caller(), now, host, log)
     connection.state = 'open'

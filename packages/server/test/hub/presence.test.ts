@@ -38,7 +38,7 @@ async function openPresence(t: TestContext, overrides: (store: HubPresence) => P
 function aConnection(clock: Clock): AgentConnection {
   const now = clock.now()
   const claims = { agentId: 'user', keyId: 'key', scopes: null, expiresAt: now }
-  const host = { deregister() {}, hold() {}, closed() {} }
+  const host = { deregister() {}, hold() {}, logClose() {} }
   const log = new MessageLog('user', new MessageBudget())
   return new AgentConnection(newId(now), null, claims, caller(), now, host, log)
 }

@@ -7,7 +7,7 @@ import { caller } from '../support/services.ts'
 
 function aConnection(id: string, userId: string, keyId: string): AgentConnection {
   const claims = { agentId: userId, keyId, scopes: null, expiresAt: 0 }
-  const host = { deregister() {}, hold() {}, closed() {} }
+  const host = { deregister() {}, hold() {}, logClose() {} }
   const log = new MessageLog(userId, new MessageBudget())
   const connection = new AgentConnection(id, null, claims, caller(), 0, host, log)
   connection.state = 'open'

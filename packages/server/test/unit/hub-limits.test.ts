@@ -180,7 +180,7 @@ test('a socket that is replaced by a resumed connection keeps at most 64 KiB tha
       close: () => calls.push('close'),
       terminate: () => calls.push('terminate'),
     }
-    const host = { deregister() {}, hold() {}, closed() {} }
+    const host = { deregister() {}, hold() {}, logClose() {} }
     const log = new MessageLog('user', new MessageBudget())
     const claims = { agentId: 'user', keyId: 'key', scopes: null, expiresAt: NOW }
     const caller = { address: '', client: null }

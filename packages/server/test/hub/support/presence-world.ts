@@ -140,7 +140,7 @@ export class PresenceWorld {
       {
         deregister: (gone, reason) => this.#deregister(node, gone, reason),
         hold: () => {},
-        closed: () => {},
+        logClose: () => {},
       },
       new MessageLog(USER, new MessageBudget()),
     )
