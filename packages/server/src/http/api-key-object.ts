@@ -29,7 +29,6 @@ export function createKeyObjects(apiKeys: Pick<ApiKeys, 'metadataOf' | 'quotasLe
   }
 }
 
-/** Fields of a key's JSON form that are stored in other rows. */
 interface DetailsOfKeys {
   /** Metadata by key id. */
   metadata: ReadonlyMap<string, Metadata>

@@ -55,13 +55,11 @@ export interface AppOptions {
    */
   hasInbox: boolean
   lifetimes: SessionLifetimes
-  /** The web pages. They handle all paths outside the API, and requests for which a route's `leftToPages` is true. */
   pages?: PagesApp
   /** Called once for every request that gets a response from this app, before the response is sent; for metrics. */
   observe?: (answer: ObservedAnswer) => void
   /** Maximum number of calls in progress; see work-limit.ts. */
   maxConcurrentCalls?: number
-  /** Limits of bodies that are arriving; see body-intake.ts. */
   intake?: IntakeLimits
   /** If absent, `GET /metrics` answers 404. */
   metrics?: MetricsSource
@@ -103,7 +101,6 @@ export interface HttpApp {
   countUnanswered(socket: Socket): void
   /** Whether many requests from the network of this new connection were refused lately; always false for a proxy. */
   isNoisy(socket: Socket): boolean
-  /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
   /** The OpenAPI document, created on first use. */
   openApi(): OpenApi

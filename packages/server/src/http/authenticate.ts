@@ -67,9 +67,7 @@ type AuthenticateDeps = Pick<
   clock: Clock
 }
 
-/**
- * Creates the authentication of calls. It uses the Authorization header only; never a cookie, the query or the body.
- */
+/** Authenticates calls by the Authorization header only; never by a cookie, the query or the body. */
 export function createAuthenticate({
   sessions,
   apiKeys,

@@ -39,7 +39,6 @@ export interface BodyIntake {
 /** A body that did not arrive completely with the head. */
 interface Arrival {
   network: string
-  /** Size of its buffer, in bytes. */
   bufferSize: number
   incoming: IncomingMessage
   /** Its entries in the list of all arriving bodies and in that of its network. */

@@ -32,7 +32,6 @@ export const JSON_BODY: BodyFormat = {
   maxBytes: MAX_BODY_BYTES,
 }
 
-/** The format of HTML forms. */
 export const FORM_BODY: BodyFormat = {
   mediaType: /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i,
   wrongType: 'Send the form as application/x-www-form-urlencoded.',

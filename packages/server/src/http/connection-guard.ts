@@ -1,7 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Length of the window in which new connections are counted. */
 const WINDOW_MS = 100
 /** If a window has more new connections than this, further ones of noisy networks are closed. */
 export const NOISY_REFUSED_ABOVE = 25

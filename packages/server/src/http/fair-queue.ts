@@ -40,8 +40,8 @@ export const MAX_QUEUED = 10_000
 /** Identifies the flow of a request for fair queueing. */
 export interface Flow {
   /**
-   * The end of the presented credential, the path of a probe, or empty; unique within the network. The credential is
-   * not verified, so clients may invent many.
+   * The last characters of the presented credential, the path of a probe, or empty; unique within the network. The
+   * credential is not verified, so clients may invent many.
    */
   id: string
   network: string

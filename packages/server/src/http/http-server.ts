@@ -56,9 +56,7 @@ const MAX_PIPELINED = 64
 const MAX_PIPELINED_TOGETHER = 4_000
 
 /**
- * Creates the HTTP server, with a strict parser, and short timeouts for slow senders.
- *
- * @param upgrade takes over the socket of an upgrade request, and resolves with whether it was upgraded; never rejects
+ * @param upgrade takes over the socket of an upgrade request; false if that counts as a refusal; never rejects
  */
 export function createHttpServer(
   app: Omit<HttpApp, 'routes'>,

@@ -3,7 +3,6 @@ import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney } from '../billing/money.ts'
 import { toRfc3339 } from '../clock.ts'
 
-/** The JSON form of a ledger entry. */
 export function ledgerEntryObject(entry: LedgerEntry): LedgerEntryObject {
   return {
     id: entry.id,

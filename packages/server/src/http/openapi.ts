@@ -84,7 +84,6 @@ function descriptionIn({ description, anyOf = [] }: JsonObject): string | undefi
   return (description as string) ?? (anyOf as JsonObject[]).map(descriptionIn).find(Boolean)
 }
 
-/** The media types in which a route accepts its body: JSON, a form, or both. */
 function bodyContent({ form, example }: Route, schema: JsonObject): JsonObject {
   return {
     ...(!form?.only && { 'application/json': { schema, example } }),
@@ -213,7 +212,6 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   return [...new Set(codes)]
 }
 
-/** The error responses of the OAuth endpoints, by status. */
 const OAUTH_ERRORS = {
   400: 'The request, the grant, the scope or the target is refused.',
   401: '`invalid_client`: the client did not authenticate.',

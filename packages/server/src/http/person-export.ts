@@ -27,7 +27,7 @@ const MAX_MAILS = 1000
 /** Maximum number of concurrent exports of one person; each may read hundreds of MiB. */
 const MAX_CONCURRENT_EXPORTS = 2
 /** An export from which the client has read nothing for this long no longer counts as running. */
-const ABANDONED_AFTER = MINUTE
+const ABANDONED_AFTER_MS = MINUTE
 
 type Deps = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'emailChanges' | 'sessions' | 'usage'> & {
   store: Pick<HttpPorts['store'], 'audit' | 'billing' | 'securityEvents' | 'outbox' | 'users'>
@@ -73,7 +73,7 @@ export function createPersonExports(deps: Deps, clock: Clock): PersonExports {
     const exportsOfUser = runningExports.get(userId) ?? new Map<object, Instant>()
     const now = clock.now()
     for (const [exportId, readAt] of exportsOfUser)
-      if (readAt + ABANDONED_AFTER <= now) exportsOfUser.delete(exportId)
+      if (readAt + ABANDONED_AFTER_MS <= now) exportsOfUser.delete(exportId)
     if (exportsOfUser.size >= MAX_CONCURRENT_EXPORTS) throw tooManyExports()
     const id = {}
     runningExports.set(userId, exportsOfUser)
@@ -88,7 +88,6 @@ export function createPersonExports(deps: Deps, clock: Clock): PersonExports {
     }
   }
 
-  /** Yields the JSON document piece by piece. */
   async function* generatePieces(
     user: User,
     reader: ExportReader,

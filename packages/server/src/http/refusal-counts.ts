@@ -1,6 +1,5 @@
 /** Number of refusals in one period that makes a network noisy, until a whole period passes with fewer. */
 export const NOISY_AFTER = 30
-/** Length of the periods in which refusals are counted. */
 const PERIOD_MS = 10_000
 /**
  * Maximum number of networks whose refusals are counted in one period; refusals of further networks are not counted.

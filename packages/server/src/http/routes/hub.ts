@@ -24,7 +24,6 @@ export function hubRoutes(publicUrl: string): Route[] {
   ]
 }
 
-/** The URL that agents connect to. */
 export function hubUrl(publicUrl: string): string {
   return `${publicUrl.replace(/^http/, 'ws')}/hub`
 }

@@ -15,7 +15,7 @@ export interface MetricsOptions {
    */
   metricsToken: string | null
   publicUrl: string
-  /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
+  /** See `Callers.isLocal`. */
   isLocal: (incoming: IncomingMessage) => boolean
 }
 

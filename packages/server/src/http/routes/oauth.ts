@@ -15,7 +15,6 @@ import { revocationBody } from './revoke.ts'
 
 export const OAUTH_TAG = 'OAuth'
 const TAG = OAUTH_TAG
-/** `max-age` of discovery documents, in seconds. */
 const METADATA_MAX_AGE_SECONDS = 300
 const DISCOVERY_PATHS = {
   getOpenIdConfiguration: '/.well-known/openid-configuration',

@@ -46,7 +46,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
         const firstPage = await readPage(cursor)
         if (!isStream) return ok(toFeed(firstPage))
         countStream(principal.id)
-        const onEnd = () => releaseStream(principal.id)
+        const onEnd = () => uncountStream(principal.id)
         const body = eventStream({
           firstPage: toStreamPage(firstPage),
           read: async from => toStreamPage(await readPage(from)),
@@ -74,7 +74,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
     openStreams.set(appId, count + 1)
   }
 
-  function releaseStream(appId: string): void {
+  function uncountStream(appId: string): void {
     const remainingStreams = openStreams.get(appId)! - 1
     if (remainingStreams > 0) openStreams.set(appId, remainingStreams)
     else openStreams.delete(appId)

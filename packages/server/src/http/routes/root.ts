@@ -9,7 +9,7 @@ export interface RootOptions {
   version: string
   publicUrl: string
   hasInbox: boolean
-  /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
+  /** See `Callers.isLocal`. */
   isLocal: (incoming: IncomingMessage) => boolean
 }
 

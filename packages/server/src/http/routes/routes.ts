@@ -44,7 +44,7 @@ import { usageRoutes } from './usage.ts'
 
 /**
  * First path segments that the API uses. A request below one reaches the pages only if it matches a route whose
- * `leftToPages` is true for it, as browsers do at `/errors/{code}`.
+ * `leftToPages` is true for it, such as a browser's request for `/errors/{code}`.
  */
 const API_SEGMENTS = new Set([
   'v1',
@@ -77,7 +77,6 @@ export interface RoutesOptions
   assertMayGuess: FailureLimits['assertMayGuess']
 }
 
-/** The route table of the API: all that is routed and documented. */
 export function createRoutes(options: RoutesOptions): Route[] {
   const { services, clock, lifetimes } = options
   return [

@@ -74,7 +74,6 @@ export function usageRoutes({ apiKeys, usage }: Pick<HttpPorts, 'apiKeys' | 'usa
   ]
 }
 
-/** Usage as JSON, or as CSV if the client prefers that. */
 export function usageAnswer(buckets: readonly UsageBucket[], incoming: IncomingMessage): Answer {
   if (!prefers(incoming, 'text/csv')) return ok({ data: buckets.map(usageObject) })
   return { status: 200, type: 'text/csv; charset=utf-8; header=present', body: usageCsv(buckets) }

@@ -22,7 +22,7 @@ export function toActedBy({ principal, caller, requestId }: Input, reason: strin
   }
 }
 
-/** Refuses keys, since acts that grant rights need a session. @throws KeywayError `session_required` */
+/** Refuses keys, since only a signed-in person may grant rights. @throws KeywayError `session_required` */
 export function assertMayGiveRights({ session }: Owner): void {
   if (session) return
   throw new KeywayError(
@@ -31,7 +31,6 @@ export function assertMayGiveRights({ session }: Owner): void {
   )
 }
 
-/** The reason of an administrative act, for the audit. */
 export const reason = text('a reason', 'asked for by mail', { min: 1, max: MAX_REASON_LENGTH }).refine(
   value => !hasControlCharacters(value),
   { error: 'must not contain control characters' },

@@ -42,7 +42,6 @@ const importOutcome = z
 const example = { imported: 1, skipped: 0, data: [{ id: EXAMPLE_IDS.key, imported: true }] }
 const importAnswer = { schema: importOutcome, example }
 
-/** The import of keys and people from another system. */
 export function importRoutes({ apiKeys, users }: Pick<HttpPorts, 'apiKeys' | 'users'>): Route[] {
   return [
     route({

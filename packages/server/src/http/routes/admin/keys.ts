@@ -14,7 +14,6 @@ import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
 import { reason, TAG, toActedBy } from './acting.ts'
 
-/** Maximum number of keys that one call revokes. */
 const MAX_REVOKED_KEYS = 100
 
 const idField = parsed('an id', EXAMPLE_IDS.user, parseId)

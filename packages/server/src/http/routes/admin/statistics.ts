@@ -48,7 +48,6 @@ const example = {
   refused: { invalid_api_key: 3 },
 }
 
-/** Statistics of the whole service over time. */
 export function statisticsRoutes({ statistics }: Pick<HttpPorts, 'statistics'>): Route[] {
   return [
     route({

@@ -112,7 +112,6 @@ const deliveryQuery = pageQuery.extend({
     .optional(),
 })
 
-/** Webhook endpoints, which receive events. */
 export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): Route[] {
   return [
     route({
