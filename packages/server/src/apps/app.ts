@@ -42,7 +42,10 @@ export interface App extends AppSettings {
   id: string
   firstParty: boolean
   createdAt: Instant
-  /** The app has rights over keys with its id that were created from this instant on; 0 means all (`coversKey`). */
+  /**
+   * The app has rights over keys and sessions with its id that were created from this instant on; 0 means all
+   * (`hasRightsOver`).
+   */
   coversFrom: Instant
 }
 
@@ -92,14 +95,24 @@ export function isSelfDescribed(appId: string): boolean {
 }
 
 /**
- * Whether an app may read what the owner attached to a key: first-party apps, and the key's own app if it was
- * registered before the key was created, or adopted it (decision 14).
+ * Whether an app may read what the owner attached to a key: first-party apps, and an app that has rights over the key.
  */
 export function coversKey(
   app: Pick<App, 'id' | 'firstParty' | 'coversFrom'>,
   key: { appId: string; createdAt: Instant },
 ): boolean {
-  return app.firstParty || (app.id === key.appId && key.createdAt >= app.coversFrom)
+  return app.firstParty || hasRightsOver(app, key)
+}
+
+/**
+ * Whether the app has rights over a key or session that has its id: the app was registered before it was created, or
+ * adopted it (decision 14).
+ */
+export function hasRightsOver(
+  app: Pick<App, 'id' | 'coversFrom'>,
+  { appId, createdAt }: { appId: string; createdAt: Instant },
+): boolean {
+  return app.id === appId && createdAt >= app.coversFrom
 }
 
 /** Numbers of keys that are neither revoked nor expired, and of sessions that have neither ended nor expired. */

@@ -32,7 +32,7 @@ const REMOVAL_BATCH = 500
 export type NewApp = Pick<AppSettings, 'name'> &
   Partial<AppSettings> & {
     id: string
-    /** Whether the app's rights include keys that were created under its id before; false by default. */
+    /** Whether the app's rights include keys and sessions that were created under its id before; false by default. */
     adopt?: boolean
   }
 
@@ -60,7 +60,7 @@ export interface Apps {
   find(id: string): Promise<App>
   /**
    * Registers an app and, unless it authenticates in another way, creates its first secret, returned only here. The app
-   * has rights over keys that were created under its id before only with `adopt`.
+   * has rights over keys and sessions that were created under its id before only with `adopt`.
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */

@@ -1,5 +1,5 @@
 import type { ApiKeys } from '../api-keys/api-keys.ts'
-import { type App, isSelfDescribed } from '../apps/app.ts'
+import { type App, hasRightsOver, isSelfDescribed } from '../apps/app.ts'
 import { webOriginOf } from '../apps/redirect-uri.ts'
 import type { Clients } from '../clients/clients.ts'
 import type { RegisteredClient } from '../clients/registration.ts'
@@ -11,6 +11,7 @@ import type { IntrospectionAnswer } from '../introspection/introspection-answer.
 import type { KnownNetworks } from '../known-networks.ts'
 import type { Caller } from '../network.ts'
 import { REFRESH_TOKEN_PREFIX } from '../sessions/refresh-token.ts'
+import type { Session } from '../sessions/session.ts'
 import type { VerifyAssertion } from './client-assertion.ts'
 import { type ClientRequest, createClientAuthentication, namedClient } from './client-authentication.ts'
 import type { DeviceAnswer } from './device-authorization.ts'
@@ -154,7 +155,7 @@ export function createOAuth(
   async function revokeRefreshToken(token: string, client: App | null, caller: Caller): Promise<void> {
     const session = await sessions.ofRefreshToken(token)
     if (!session) return
-    assertIssuedTo(client, session.appId)
+    if (client !== null && !isClientOf(client, session)) throw issuedToAnother()
     await sessions.endByToken(token, 'revoked', caller)
   }
 
@@ -168,7 +169,7 @@ export function createOAuth(
         'unsupported_token_type',
         'Such a token expires within minutes and cannot be revoked.',
       )
-    assertIssuedTo(client, String(claims.client_id))
+    if (client !== null && client.id !== claims.client_id) throw issuedToAnother()
     await sessions.end(String(claims.sub), String(claims.sid), caller)
   }
 
@@ -185,7 +186,14 @@ export function createOAuth(
   }
 }
 
-function assertIssuedTo(client: App | null, appId: string): void {
-  if (client !== null && client.id !== appId)
-    throw new OAuthError('invalid_grant', 'The token was issued to another client.')
+/**
+ * Whether the session was issued to this client: it was granted to it, or is a person's own sign-in under its id that it
+ * has rights over.
+ */
+function isClientOf(client: App, session: Session): boolean {
+  return session.kind === 'app' ? client.id === session.appId : hasRightsOver(client, session)
+}
+
+function issuedToAnother(): OAuthError {
+  return new OAuthError('invalid_grant', 'The token was issued to another client.')
 }

@@ -401,6 +401,33 @@ forEachEngine(engine => {
     assert.ok(!(await isAccepted(tokens.accessToken)))
   })
 
+  test('an app is the client of sign-ins under its id, of those before its registration only if it adopts them', async t => {
+    const { server, user } = await openWorld(engine, t)
+    const signInUnder = async (appId: string) => {
+      const wanted = server.sessions.prepare(appId, 'api', caller())
+      const session = await server.storage.transaction(tx => server.sessions.open(tx, user, wanted))
+      return server.sessions.credentials('api', user, session).tokens.refreshToken
+    }
+    for (const adopt of [false, true]) {
+      const id = adopt ? 'adopting' : 'plain'
+      const olderToken = await signInUnder(id)
+      server.clock.advance(1)
+      const { secret } = await server.apps.register({ id, name: 'Label', adopt })
+      const revokeAsApp = async (token: string) => {
+        const { status, body } = await server.form(
+          '/oauth/revoke',
+          { token },
+          basicAuthorization(id, secret!),
+        )
+        return body?.error ?? status
+      }
+      assert.equal(await revokeAsApp(olderToken), adopt ? 200 : 'invalid_grant')
+      const isEnded = (await server.post('/auth/refresh', { refresh_token: olderToken })).status === 401
+      assert.equal(isEnded, adopt)
+      assert.equal(await revokeAsApp(await signInUnder(id)), 200)
+    }
+  })
+
   test('an app that is removed gets no more tokens, on any node', async t => {
     const { server, secret, token } = await openWorld(engine, t)
     const fields = { grant_type: 'client_credentials', resource: AUDIENCE }
