@@ -164,7 +164,7 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   mail_not_available: {
     status: 409,
     title: 'The mail cannot be sent again',
-    help: 'Only a notice that failed can be sent again. For a sign-in mail the person asks for a new one.',
+    help: 'Only a notice that failed can be sent again, and only while a link in it is valid. For a new link the person asks again, or is invited again.',
   },
   key_limit_reached: {
     status: 409,

@@ -1,12 +1,12 @@
 import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import type { AuditType } from '../audit/audit-event.ts'
 import type { ChangeLimits } from '../change-limits.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { NODE_TIMEOUT_MS, type NodeRow, type PresenceRow } from '../hub/presence-store.ts'
 import { newId } from '../ids.ts'
 import { maskAddress } from '../log.ts'
-import type { MessageState, OutboxMessage } from '../outbox/message.ts'
+import { isPastDeadline, type MessageState, type OutboxMessage } from '../outbox/message.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Suppression } from '../outbox/suppression.ts'
 import type { PageRequest, Slice } from '../paging.ts'
@@ -33,7 +33,7 @@ export interface Administration {
    * @throws KeywayError `rate_limited`
    */
   mailsOf(userId: string, by: ActedBy): Promise<OutboxMessage[]>
-  /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, or one that is sent or queued) */
+  /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, one whose link has expired, or one that is sent or queued) */
   sendAgain(mailId: string, by: ActedBy): Promise<OutboxMessage>
   /** Queues a test mail. */
   testMail(to: EmailAddress, by: ActedBy): Promise<OutboxMessage>
@@ -116,7 +116,7 @@ export function createAdministration({
       const mail = await store.outbox.find(mailId)
       if (!mail) throw new KeywayError('not_found', 'There is no such mail.')
       if (isQueued) return mail
-      throw new KeywayError('mail_not_available', whyNotSentAgain(mail))
+      throw new KeywayError('mail_not_available', whyNotSentAgain(mail, clock.now()))
     },
 
     async testMail(to, by) {
@@ -164,8 +164,13 @@ export function createAdministration({
   }
 }
 
-function whyNotSentAgain({ kind, state }: OutboxMessage): string {
+function whyNotSentAgain(mail: OutboxMessage, now: Instant): string {
+  const { kind, state } = mail
   if (kind === 'sign_in') return 'A sign-in mail holds a link that expires: the person asks for a new one.'
   if (state === 'queued') return 'The mail is queued already.'
+  if (state !== 'sent' && isPastDeadline(mail, now))
+    return kind === 'invitation'
+      ? 'The invitation in the mail has expired: invite the address again.'
+      : 'The link in the mail has expired: the person asks for a new one.'
   return 'The mail was delivered, and its content erased.'
 }

@@ -106,3 +106,11 @@ export interface OutboxMessage {
   settledAt: Instant | null
   lastError: string | null
 }
+
+/**
+ * Whether the mail may not be sent any more. Only mails with links have such an instant, that of their link's expiry or
+ * shortly before, so it is never extended.
+ */
+export function isPastDeadline({ sendBefore }: Pick<OutboxMessage, 'sendBefore'>, now: Instant): boolean {
+  return sendBefore !== null && now > sendBefore
+}

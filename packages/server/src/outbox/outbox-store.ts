@@ -39,7 +39,7 @@ export interface OutboxStore {
   find(id: string): Promise<OutboxMessage | null>
   /**
    * Queues a failed or expired message again, as if it had been created now. Returns false, and writes nothing, if it
-   * is a sign-in mail, has another state, or has no content any more.
+   * is a sign-in mail, has another state, has no content any more, or is past its `sendBefore`.
    */
   requeue(id: string, now: Instant): Promise<boolean>
   /** The number of mails of this kind to this user that were queued since this instant, at most `atMost`. */

@@ -139,6 +139,7 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
         .where('state', 'in', ['failed', 'expired'])
         .where('kind', '<>', 'sign_in')
         .where('sealed_content', 'is not', null)
+        .where(eb => eb.or([eb('send_before', 'is', null), eb('send_before', '>=', now)]))
         .returning('id')
         .executeTakeFirst()
       return row !== undefined

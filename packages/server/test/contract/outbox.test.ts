@@ -37,6 +37,22 @@ forEachEngine(engine => {
     assert.deepEqual((await leaseIds(10)).sort(), [notices[0]!.id, notices[1]!.id].sort())
   })
 
+  test('a failed or expired message is queued again until the last instant at which it may be sent', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { outbox } = storage.store
+    for (const state of ['failed', 'expired'] as const) {
+      const settled = { state, settledAt: NOW - 1, attempts: 3 }
+      const [notice, invitation] = [aMessage(settled), aMessage({ ...settled, sendBefore: NOW })]
+      for (const message of [notice, invitation]) await outbox.insert(message)
+      assert.equal(await outbox.requeue(invitation.id, NOW + 1), false)
+      assert.deepEqual(await outbox.find(invitation.id), invitation)
+      assert.equal(await outbox.requeue(invitation.id, NOW), true)
+      assert.equal((await outbox.find(invitation.id))!.sendBefore, NOW)
+      assert.equal(await outbox.requeue(notice.id, NOW + 1), true)
+      assert.equal((await outbox.find(notice.id))!.state, 'queued')
+    }
+  })
+
   test('notices of one kind to a user are counted since an instant, up to a number', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { outbox } = storage.store

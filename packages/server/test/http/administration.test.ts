@@ -3,6 +3,8 @@ import { type TestContext, test } from 'node:test'
 import { MAX_BALANCE } from '../../src/billing/money.ts'
 import { DAY, MINUTE } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
+import type { MessageKind } from '../../src/outbox/message.ts'
+import { aMessage } from '../contract/fixtures.ts'
 import { Client } from '../hub/client.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basicAuthorization, type CallOptions, openServer } from '../support/http.ts'
@@ -335,6 +337,25 @@ forEachEngine(engine => {
     await agent.end()
     assert.equal((await lastAuditEvent()).type, 'agent.disconnected')
     assert.equal((await call('DELETE', `/agents/${newId(0)}`)).status, 404)
+  })
+
+  test('a mail whose link has expired is not sent again, and the answer says how to get a new link', async t => {
+    const { call, store, clock } = await open(engine, t)
+    const sendAgain = async (kind: MessageKind, sendBefore: number) => {
+      const mail = aMessage({ kind, state: 'expired', settledAt: clock.now(), sendBefore })
+      await store.outbox.insert(mail)
+      const { status, body } = await call('POST', `/mails/${mail.id}/send-again`)
+      return body.detail ?? status
+    }
+    const askAgain = 'The link in the mail has expired: the person asks for a new one.'
+    assert.equal(
+      await sendAgain('invitation', clock.now() - 1),
+      'The invitation in the mail has expired: invite the address again.',
+    )
+    assert.equal(await sendAgain('email_change_new', clock.now() - 1), askAgain)
+    assert.equal(await sendAgain('email_change_old', clock.now() - 1), askAgain)
+    assert.match(await sendAgain('sign_in', clock.now() + 1), /the person asks for a new one/)
+    assert.equal(await sendAgain('invitation', clock.now()), 200)
   })
 
   test('mail is listed by state; a failed notice is sent again and a sign-in mail is not', async t => {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { AUDIT_CSV_HEADER } from '../../src/audit/audit-object.ts'
+import { MINUTE } from '../../src/clock.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { aMessage } from '../contract/fixtures.ts'
 import { openAdministration } from '../support/administrators.ts'
 import { createJourney } from '../support/journey.ts'
 import { signedInClient } from '../support/page-client.ts'
@@ -104,6 +106,19 @@ test('all keys of a person are revoked at once, the name is set, and what apps m
   const text = await (await admin.client.get(path)).text()
   assert.ok(text.includes('&lt;b&gt;Ada') && !text.includes('<b>Ada'))
   assert.ok(text.includes('Apps with access') && text.includes('Usage in the last 30 days'))
+})
+
+test('a mail that was not sent can be sent again from the list as long as its link is valid', async t => {
+  const { services, store, person } = await openAdministration(t)
+  const admin = await person('admin', 'admin')
+  const now = services.clock.now()
+  const expired = { kind: 'invitation', state: 'expired', settledAt: now } as const
+  const late = aMessage({ ...expired, sendBefore: now - 1 })
+  const valid = aMessage({ ...expired, sendBefore: now + MINUTE })
+  for (const mail of [late, valid]) await store.outbox.insert(mail)
+  const page = await (await admin.client.get('/admin/mails?state=expired')).text()
+  assert.ok(page.includes(`name="id" value="${valid.id}"`))
+  assert.ok(!page.includes(late.id))
 })
 
 test('a suppressed address is shown with the mails of the person, and allowed again from there', async t => {

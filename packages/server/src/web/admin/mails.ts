@@ -1,8 +1,9 @@
 import { html, raw } from 'hono/html'
 import type { ListedMail } from '../../administration/administration.ts'
 import type { ActedBy } from '../../audit/audit.ts'
+import type { Instant } from '../../clock.ts'
 import { parseId } from '../../ids.ts'
-import type { MessageState } from '../../outbox/message.ts'
+import { isPastDeadline, type MessageState } from '../../outbox/message.ts'
 import type { Suppression } from '../../outbox/suppression.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { parseEmailAddress } from '../../users/email-address.ts'
@@ -41,7 +42,7 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
   )
   const body = html`${pageHead(mails.title, mails.lead)}
 <nav class="filter" aria-label="${mails.title}">${tabs}</nav>
-<section class="card flush">${slice.rows.length === 0 ? emptyList(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, token))}</ul>`}${foot}</section>
+<section class="card flush">${slice.rows.length === 0 ? emptyList(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, kit.clock.now(), token))}</ul>`}${foot}</section>
 <section class="card flush"><div class="card-head"><h2>${mails.suppressed}</h2><p class="quiet">${mails.suppressedLead}</p></div>${
     suppressions.length === 0
       ? html`<p class="card-foot quiet">${adminTexts.none}</p>`
@@ -78,10 +79,11 @@ function returnPathField(returnPath: string): Html | '' {
  * @param token the form token; null for no form to send the mail again
  * @param returnPath the page to return to after that; if empty, /admin/mails
  */
-export function mailRow(mail: ListedMail, token: string | null, returnPath = ''): Html {
+export function mailRow(mail: ListedMail, now: Instant, token: string | null, returnPath = ''): Html {
   const { mails } = adminTexts
   const isFailed = mail.state === 'failed' || mail.state === 'expired'
-  const canRepeat = isFailed && mail.kind !== 'sign_in' && mail.sealedContent !== null
+  const isRepeatable = mail.kind !== 'sign_in' && mail.sealedContent !== null && !isPastDeadline(mail, now)
+  const canRepeat = isFailed && isRepeatable
   const tagClass = { queued: 'warn', sent: 'active', failed: 'revoked', expired: 'expired' }[mail.state]
   return html`<li class="item"><div class="what">${recipient(mail)}<p>${mails.kinds[mail.kind]} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${tagClass}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${returnPathField(returnPath)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
 }

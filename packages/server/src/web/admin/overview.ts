@@ -37,7 +37,7 @@ export async function renderOverview(kit: PageKit, c: PageContext): Promise<Resp
 </div>
 ${periodLinks(period)}
 ${statisticsCharts(buckets, period, { people: peopleNow, agents })}
-<section class="card flush"><div class="card-head"><h2>${overview.failed}</h2></div>${failed.rows.length > 0 ? html`<ul class="list">${failed.rows.map(mail => mailRow(mail, null))}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>
+<section class="card flush"><div class="card-head"><h2>${overview.failed}</h2></div>${failed.rows.length > 0 ? html`<ul class="list">${failed.rows.map(mail => mailRow(mail, kit.clock.now(), null))}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>
 <section class="card flush"><div class="card-head"><h2>${overview.acts}</h2></div>${acts.rows.length > 0 ? html`<ul class="list">${await auditRows(kit, acts.rows)}</ul><p class="card-foot"><a href="/admin/audit">${overview.allActs}</a></p>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>`
   return renderAdmin(kit, c, 'overview', { title: overview.title }, body)
 }

@@ -146,7 +146,7 @@ async function ledgerOf(kit: PageKit, { id }: User, by: ActedBy): Promise<Html> 
 
 async function mailsOf(kit: PageKit, { id }: User, by: ActedBy, token: string | null): Promise<Html> {
   const rows = await kit.administration.mailsOf(id, by)
-  const items = rows.map(mail => mailRow(mail, token, `/admin/users/${id}`))
+  const items = rows.map(mail => mailRow(mail, kit.clock.now(), token, `/admin/users/${id}`))
   return card(adminTexts.person.mails, '', itemList(items), '')
 }
 

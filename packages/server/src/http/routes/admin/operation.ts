@@ -105,7 +105,8 @@ export function operationRoutes({ administration, suppressions, signingKeys }: D
       operation: 'sendMailAgain',
       tag: TAG,
       summary: 'Send a failed notice again',
-      description: 'Notices only: for a sign-in mail the person asks anew.',
+      description:
+        'Notices only: for a sign-in mail the person asks anew. A mail whose link has expired, as of an invitation, is not sent again.',
       access: 'admin:write',
       answers: [{ status: 200, description: 'The mail, queued.', ...mailAnswer }],
       errors: ['mail_not_available'],
