@@ -28,7 +28,6 @@ export function assertMayAdminister(
   if (access !== 'admin:read') assertFresh(session, now)
 }
 
-/** Only keys of administrators may make administrative calls. */
 export function assertKeyMayAdminister(owner: User | null): void {
   if (owner?.role !== 'admin') throw notAllowed()
 }

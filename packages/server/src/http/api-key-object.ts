@@ -30,9 +30,9 @@ export function createKeyObjects(apiKeys: Pick<ApiKeys, 'metadataOf' | 'quotasLe
 }
 
 interface DetailsOfKeys {
-  /** Metadata by key id. */
+  /** By key id. */
   metadata: ReadonlyMap<string, Metadata>
-  /** The remaining calls of each quota, by its id. */
+  /** In calls, by quota id. */
   remainingQuotas: ReadonlyMap<string, number>
 }
 

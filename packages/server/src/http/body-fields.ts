@@ -106,7 +106,6 @@ export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refin
 /** A language tag in its canonical form. */
 export const locale = parsed('a language tag (BCP 47)', 'de-AT', parseLocale)
 
-/** A language tag in its canonical form, or an empty text. */
 export const localeOrEmpty = parsed('a language tag (BCP 47), or empty', 'de-AT', sent =>
   sent === '' ? '' : parseLocale(sent),
 )

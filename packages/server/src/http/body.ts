@@ -13,7 +13,6 @@ export const MAX_JSON_VALUES = 256
 /** The values of a body up to this size are not counted, since parsing it takes at most 50 µs. */
 const MAX_UNCOUNTED_BYTES = 1024
 
-/** The required format of a request body. */
 export interface BodyFormat {
   /** Matched against the Content-Type header. */
   mediaType: RegExp

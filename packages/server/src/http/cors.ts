@@ -19,8 +19,7 @@ export interface Cors {
   preflight(incoming: IncomingMessage, methods: string, policy?: CorsPolicy): Record<string, string>
   /**
    * Reads the origins of browser clients, at most once a second; returns undefined if nothing has to be read. Must be
-   * awaited before `headers` on a route whose policy is `clients`. A failed read is ignored: the origins that were read
-   * last then apply.
+   * awaited before `headers` on a route whose policy is `clients`. Never rejects.
    */
   prepare(incoming: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined
 }

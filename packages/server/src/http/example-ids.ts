@@ -1,6 +1,6 @@
 /**
  * The ids in the examples of the API documentation, one for each kind of object, so that the same id appears in an
- * example call and in its example answer. `exampleIdOf` finds the id for a path parameter such as `key_id`.
+ * example call and in its example answer.
  */
 export const EXAMPLE_IDS = {
   user: '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11',

@@ -7,7 +7,7 @@ import { PROBLEMS } from '../problems.ts'
 import { longestOf, type RateWindow, type Wait } from '../rate-windows.ts'
 
 const MAX_REMEMBERED_NETWORKS = 20_000
-/** Maximum number of sites in memory. A site is an IPv6 /48, the largest prefix that one customer usually gets. */
+/** A site is an IPv6 /48, the largest prefix that one customer usually gets. */
 const MAX_REMEMBERED_SITES = 2000
 
 export interface FailureLimits {

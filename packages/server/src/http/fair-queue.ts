@@ -25,9 +25,9 @@ const MAX_IDLE_NETWORKS = 10_000
 const MIN_USED_MS = 1
 /** Interval at which remembered used times are cleared. */
 const CLEAR_INTERVAL_MS = 1000
-/** The dequeue of each cycle in which noisy networks go first, so that they are slowed down but still served. */
+/** Of DEQUEUES_PER_CYCLE dequeues, the one in which noisy networks go first, so that they are still served. */
 const NOISY_FIRST_IN = 0
-/** The dequeue of each cycle in which unknown networks go before known ones. */
+/** The one in which unknown networks go before known ones. */
 const UNKNOWN_FIRST_IN = 2
 const DEQUEUES_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
@@ -37,7 +37,7 @@ export const MAX_QUEUED_PER_FLOW = 1000
  * more.
  */
 export const MAX_QUEUED = 10_000
-/** Identifies the flow of a request for fair queueing. */
+/** The flow of a request: the requests of one network with the same credential, which take turns with other flows. */
 export interface Flow {
   /**
    * The last characters of the presented credential, the path of a probe, or empty; unique within the network. The

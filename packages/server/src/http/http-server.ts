@@ -55,9 +55,7 @@ const MAX_PIPELINED = 64
 /** Maximum number of pipelined requests that wait on all connections together; each takes some kilobytes of memory. */
 const MAX_PIPELINED_TOGETHER = 4_000
 
-/**
- * @param upgrade takes over the socket of an upgrade request; false if that counts as a refusal; never rejects
- */
+/** @param upgrade takes over the socket of an upgrade request; false if that counts as a refusal; never rejects */
 export function createHttpServer(
   app: Omit<HttpApp, 'routes'>,
   {
@@ -132,7 +130,7 @@ export function createHttpServer(
   }
 
   function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    // `close` is listened to on the request: on the connection, each request would add a listener.
+    // The second argument gets a `close` listener: the request, since on the connection these would add up.
     const isAdmitted = app.admit(incoming, incoming, () => {
       if (!incoming.socket.destroyed) handle(incoming, outgoing)
     })

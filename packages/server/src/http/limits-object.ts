@@ -54,7 +54,7 @@ export const limits = strict({
     examples: [{ requests: [{ limit: 100, per: 'minute' }], spend: [{ amount: '5.00', per: 'day' }] }],
   })
 
-/** @param remainingQuotas the remaining calls of each quota, by its id */
+/** @param remainingQuotas in calls, by quota id */
 export function limitsObject(
   { requests, spend, quota }: Limits,
   remainingQuotas: ReadonlyMap<string, number>,

@@ -1,6 +1,4 @@
-/**
- * An entry of a `LinkedList`. `isLinked` while it is in a list; afterwards it has no references to other entries.
- */
+/** An entry of a `LinkedList`. `isLinked` while it is in a list; afterwards it has no references to other entries. */
 export interface Entry<Value> {
   readonly value: Value
   isLinked: boolean

@@ -13,7 +13,6 @@ import { TAGS } from './tags.ts'
 
 type JsonObject = Record<string, unknown>
 
-/** The OpenAPI 3.1 document, generated from the route table and its schemas. */
 export function createOpenApi(
   routes: readonly Route[],
   { publicUrl, version }: { publicUrl: string; version: string },

@@ -5,7 +5,7 @@ import { notFound } from './not-found.ts'
 /** A parameter in a segment of a path, with the text around it: `{key_id}`, `sdk-{version}.tgz`. */
 const PARAMETER = /^([^{}]*)\{(\w+)\}([^{}]*)$/
 
-/** Converts a path to the notation of the router (Hono): `{key_id}` becomes `:key_id`. */
+/** The path in the notation of Hono's router: `{key_id}` becomes `:key_id`. */
 export function routerPattern(path: string): string {
   return path
     .split('/')

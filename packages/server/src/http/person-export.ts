@@ -195,7 +195,7 @@ function serialize(elements: readonly unknown[], isFirst: boolean): string {
   return text && !isFirst ? `,\n${text}` : text
 }
 
-/** Whether a day had any use; the export omits days without use. */
+/** The export omits days without use. */
 function isUsed({ start: _, refused, ...counts }: Parameters<typeof usageObject>[0]): boolean {
   return Object.values(counts).some(count => count > 0) || Object.keys(refused).length > 0
 }

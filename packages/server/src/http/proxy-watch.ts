@@ -66,9 +66,9 @@ const MISTAKE_MESSAGE =
  * @param now monotonic milliseconds
  */
 export function createProxyWatch(log: Log, now: () => number = () => performance.now()): ProxyWatch {
-  /** Request counts of peers in private networks, by address. */
+  /** Of peers in private networks, by address. */
   const countsByPeer = new Map<string, RequestCounts>()
-  /** Time of the last warning, by address. */
+  /** By address. */
   const lastWarningAt = new Map<string, number>()
 
   return {

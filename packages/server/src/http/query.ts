@@ -61,5 +61,4 @@ const cursor = z
   .optional()
   .meta({ description: '`next_cursor` of the page before.' })
 
-/** The query parameters of every list: `limit` and `cursor`. */
 export const pageQuery = z.object({ limit, cursor })

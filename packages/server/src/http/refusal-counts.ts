@@ -8,7 +8,7 @@ const MAX_COUNTED_NETWORKS = 50_000
 
 /** Counts refusals per network in the current and the previous period, with bounded memory and without a timer. */
 export function createRefusalCounts(clock: () => number) {
-  /** Number of refusals by network. */
+  /** By network. */
   let currentCounts = new Map<string, number>()
   let previousCounts = currentCounts
   let periodStart = clock()

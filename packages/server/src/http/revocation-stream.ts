@@ -8,7 +8,7 @@ interface StreamPage {
   cursor: string
 }
 
-/** How often the client's credential is checked while the stream is idle: as often as the hub sweeps for endings. */
+/** How often the client's credential is checked, besides the check before each read of the feed. */
 const RECHECK_MS = SECOND
 /**
  * Interval of keep-alive comments, so that proxies do not close an idle stream, and of polls for endings whose event
@@ -39,8 +39,8 @@ export interface StreamSource {
 }
 
 /**
- * Server-sent events (HTML standard, section 9.2): one event `revocation` per entry. The id of an event is the cursor of
- * what follows the entry, so a client that reconnects with Last-Event-ID misses nothing, wherever it was cut off.
+ * Server-sent events (HTML standard, section 9.2): one event `revocation` per entry. Its id is the cursor of what follows
+ * the entry, so a client that reconnects with Last-Event-ID misses nothing, wherever it was cut off.
  */
 export function eventStream(source: StreamSource): ReadableStream {
   const encoder = new TextEncoder()

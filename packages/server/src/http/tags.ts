@@ -13,5 +13,4 @@ export const TAGS = {
   Administration: 'What administrators and support may see and do, each with its right and its audit event.',
 } as const
 
-/** A group of calls in the API document. */
 export type Tag = keyof typeof TAGS

@@ -7,7 +7,7 @@ import { KeywayError } from '../errors.ts'
  */
 export const MAX_CONCURRENT_CALLS = 1000
 
-/** Number of entries above which those of networks without calls are removed. */
+/** Number of entries of `callsByNetwork` above which those without calls are removed. */
 const PRUNE_THRESHOLD = 1000
 
 export interface WorkLimit {

@@ -1,6 +1,6 @@
 import { type Instant, MINUTE } from '../clock.ts'
 
-/** How long a node relies on the report of another node that it lacks a connection (`Absence`). */
+/** How long a node relies on an absence that another node reported. */
 export const RELIANCE_MS = MINUTE
 /**
  * How long a node keeps its promise to notify the nodes to which it reported an absence (`Receivers.promiseNotice`):
@@ -18,14 +18,10 @@ const MAX_TARGETS = 10_000
  * `remove` does not remove a later report of the same node.
  */
 export interface Absence {
-  /** The report is valid up to this instant. */
   until: Instant
 }
 
-/**
- * Absences by user and target. One instance has those that other nodes reported, another one those that this node
- * reported to them. A user may occupy at most half of the targets that the other users leave free.
- */
+/** Absences by user and target. A user may occupy at most half of the targets that the other users leave free. */
 export class Absences {
   /** By user id, then by target, then by the id of the node. */
   readonly #byUser = new Map<string, Map<string, Map<string, Absence>>>()
@@ -36,7 +32,7 @@ export class Absences {
     this.#max = max
   }
 
-  /** Adds an absence. False if there is no room. */
+  /** False if there is no room. */
   add(userId: string, target: string, nodeId: string, until: Instant): boolean {
     const targets = this.#byUser.get(userId) ?? new Map<string, Map<string, Absence>>()
     const nodes = targets.get(target)
@@ -50,7 +46,7 @@ export class Absences {
     return true
   }
 
-  /** The absences of a target, by the id of the node. */
+  /** By node id. */
   of(userId: string, target: string): ReadonlyMap<string, Absence> {
     return this.#byUser.get(userId)?.get(target) ?? NO_ABSENCES
   }

@@ -55,7 +55,7 @@ export interface ConnectionHost {
   logClose(connection: AgentConnection, closeStatus: CloseStatus): void
 }
 
-/** The state that a connection hands over to its successor. */
+/** The state that a connection hands over to its successor, the connection that resumes it. */
 export type HandoverState = Pick<AgentConnection, 'id' | 'log' | 'sends'>
 
 /**
@@ -277,14 +277,12 @@ export class AgentConnection {
     return this
   }
 
-  /** Continues a connection that was handed over. */
   takeOver({ id, log, sends }: HandoverState): void {
     this.id = id
     this.log = log
     this.sends = sends
   }
 
-  /** The expiry of the token or of the key, whichever is earlier. */
   get expiresAt(): Instant {
     return Math.min(this.tokenExpiresAt, this.keyExpiresAt)
   }

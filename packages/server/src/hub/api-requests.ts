@@ -40,7 +40,7 @@ export class ApiRequests {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Begins a request; null if the owner has too many pending ones. */
+  /** Null if the owner has too many pending requests. */
   begin(userId: string): ApiRequest | null {
     const ownersRequests = [...this.#pending.values()].filter(each => each.userId === userId)
     if (ownersRequests.length >= MAX_API_REQUESTS_PER_OWNER) return null

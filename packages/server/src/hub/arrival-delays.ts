@@ -44,7 +44,6 @@ export class ArrivalDelays {
     return baseline
   }
 
-  /** Drops the baselines of all nodes except these. */
   retain(nodeIds: readonly string[]): void {
     for (const id of this.#baselines.keys()) if (!nodeIds.includes(id)) this.#baselines.delete(id)
   }

@@ -28,7 +28,7 @@ const REVOKED: CloseStatus = { code: 4410, reason: 'revoked' }
 export const RATE_LIMITED: CloseStatus = { code: 4429, reason: 'rate_limited' }
 export const TOO_MANY_CONNECTIONS: CloseStatus = { code: 4429, reason: 'too_many_connections' }
 /**
- * The agent, or all agents of its owner together, read too slowly; see agent-connection.ts, heartbeat.ts and
+ * The agent, or all agents of its owner together, read too slowly; see agent-connection.ts, connection-checks.ts and
  * watches.ts.
  */
 export const SLOW_CONSUMER: CloseStatus = { code: 4429, reason: 'slow_consumer' }
@@ -36,7 +36,7 @@ export const SLOW_CONSUMER: CloseStatus = { code: 4429, reason: 'slow_consumer' 
 export const GOING_AWAY: CloseStatus = { code: 1001, reason: 'going_away' }
 /** This node is shutting down; see drain.ts. */
 export const RESTARTING: CloseStatus = { code: 1012, reason: 'restarting' }
-/** This node cannot confirm that the key is active; see database-freshness.ts and heartbeat.ts. */
+/** This node cannot confirm that the key is active; see database-freshness.ts and connection-checks.ts. */
 export const TRY_AGAIN_LATER: CloseStatus = { code: 1013, reason: 'try_again_later' }
 
 /** The refusals of a key that do not close with 4403 and their error code, since clients react to them differently. */

@@ -70,7 +70,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   const { relay, nodeId, timeoutMs, release, adopt } = deps
   /** The pending requests by their id, which is `MoveMessage.question`. */
   const pending = new Map<number, PendingMove>()
-  /** The number of pending requests of each user, by user id. */
+  /** By user id. */
   const pendingCounts = new Map<string, number>()
   /** Ids of the nodes that are shutting down. */
   const leavingNodes = new Set<string>()

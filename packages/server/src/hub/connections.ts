@@ -13,9 +13,9 @@ import {
   TOO_MANY_CONNECTIONS,
   TRY_AGAIN_LATER,
 } from './close-codes.ts'
+import { createConnectionChecks } from './connection-checks.ts'
 import type { DatabaseFreshness } from './database-freshness.ts'
 import { createFrames } from './frames.ts'
-import { createHeartbeat } from './heartbeat.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Locations } from './locations.ts'
@@ -74,7 +74,7 @@ export interface Connections {
   messages: Messages
   /** Closes the user's connections on this node by connection id or key id; returns how many. */
   disconnect(userId: string, target: string): number
-  /** See `createHeartbeat`. */
+  /** See `createConnectionChecks`. */
   tick(): void
   /** All sockets that are not closed yet, including those in the closing handshake. */
   readonly sockets: ReadonlySet<HubSocket>
@@ -108,7 +108,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
 
   const resumptions = createResumptions({ ...deps, budget, host, messages })
   const makeReady = createMakeReady({ ...deps, metering, renewals, resumptions })
-  const tick = createHeartbeat({ ...deps, metering, renewals })
+  const tick = createConnectionChecks({ ...deps, metering, renewals })
 
   return { accept, resumptions, messages, disconnect, tick, sockets }
 

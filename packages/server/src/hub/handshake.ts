@@ -110,7 +110,7 @@ export function createHandshakes({
   }
 
   /**
-   * Corks the socket until the end of this turn of the event loop. On SQLite, `ready` is usually written by then, so one
+   * Corks the socket until the end of this turn of the event loop. On SQLite `ready` is usually written by then, and one
    * system call sends it with the response; a second call was measured as a tenth of the cost of a connect.
    */
   function upgrade(

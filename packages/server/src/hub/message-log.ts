@@ -88,7 +88,7 @@ export class MessageBudget {
     return this.#owners.get(userId) ?? { userId, bytes: 0 }
   }
 
-  /** Reserves memory. False if there is no room. */
+  /** False if there is no room. */
   reserve(owner: OwnerBytes, bytes: number): boolean {
     if (owner.bytes + bytes > (this.#max - this.#total + owner.bytes) / 2) return false
     if (owner.bytes === 0) this.#owners.set(owner.userId, owner)
@@ -162,7 +162,6 @@ export class MessageLog {
     return seq >= this.floor && seq <= this.seq
   }
 
-  /** The kept messages after this sequence number. */
   after(seq: number): KeptMessage[] {
     return this.#kept?.slice(Math.max(0, seq - this.floor)) ?? []
   }

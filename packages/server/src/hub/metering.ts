@@ -17,7 +17,7 @@ interface MeteredConnection {
 export interface Metering {
   /** Called when the connection is ready; counts it. */
   begin(connection: MeteredConnection, now: Instant): void
-  /** Called in every heartbeat pass; every two seconds it counts the time since the last count. */
+  /** Called in every pass over the connections; every two seconds it counts the time since the last count. */
   tick(connection: MeteredConnection, now: Instant): void
   /** Called when the connection closes or breaks, or a renewal binds it to another key; counts the remaining time. */
   countRemaining(connection: MeteredConnection, now: Instant): void

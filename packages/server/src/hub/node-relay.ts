@@ -16,7 +16,6 @@ import type { Presence } from './presence.ts'
 import { RELAY_VERSION } from './presence-store.ts'
 import { createRelayQueue, type QueueOptions } from './relay-queue.ts'
 
-/** How long responses of other nodes are awaited, in milliseconds. */
 export const RELAY_TIMEOUT_MS = 1000
 /**
  * How long a starting node waits for the other nodes: live ones answer in milliseconds, one that just died never does.
@@ -94,7 +93,7 @@ export function createRelay(deps: {
   const queue = createRelayQueue(deps)
   /** The pending requests by their id, which is `RelayMessage.question`. */
   const pending = new Map<number, PendingRequest>()
-  /** The number of pending requests on behalf of each user, by user id. */
+  /** By user id. */
   const pendingCounts = new Map<string, number>()
   /**
    * Ids of peers that left a request unanswered and have sent nothing since: presumed dead, so that no request awaits

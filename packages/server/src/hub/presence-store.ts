@@ -14,9 +14,7 @@ export interface NodeRow {
   startedAt: Instant
   seenAt: Instant
   version: string
-  /**
-   * False for the previous minor version, which cannot seal or open events (docs/decisions/0007-between-nodes.md).
-   */
+  /** False for the previous minor version, which cannot seal or open events (docs/decisions/0007-between-nodes.md). */
   sealsEvents: boolean
   /** `RELAY_VERSION` of the node; 0 for the previous minor version. */
   relayVersion: number

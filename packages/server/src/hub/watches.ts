@@ -232,7 +232,6 @@ export function createWatches(deps: WatchesDeps): Watches {
     return [...nodesWithoutNotices, ...knownNodes.filter(node => watch.user.unansweredBy(node) >= unanswered)]
   }
 
-  /** Sends the list to waiting watchers, once the connections of every node were reported or read from the database. */
   function sendListsIfComplete(watch: Watch): void {
     watch.isComplete ||= nodesToAwait(watch, 1).length === 0 && watch.user.unansweredBy(nodeId) === 0
     if (!watch.isComplete) return

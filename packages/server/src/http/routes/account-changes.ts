@@ -16,7 +16,7 @@ const EXPIRES_IN_SECONDS = EMAIL_CHANGE_LIFETIME / SECOND
 
 type Deps = Pick<HttpPorts, 'accounts' | 'deletions' | 'emailChanges' | 'users'>
 
-/** Changes that a signed-in person makes to the account itself: a new e-mail address, and deletion. */
+/** A change of the e-mail address, and the deletion of the account. */
 export function accountChangeRoutes(services: Deps, clock: Clock): Route[] {
   const { deletions, emailChanges, users } = services
   return [

@@ -22,7 +22,7 @@ export const MAX_STREAMS_PER_APP = 20
 const RETRY_SECONDS = 10
 
 export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>): Route[] {
-  /** Number of open streams by the app's id. */
+  /** By app id. */
   const openStreams = new Map<string, number>()
 
   return [

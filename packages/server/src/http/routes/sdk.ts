@@ -36,7 +36,7 @@ export function sdkRoutes(publicUrl: string): Route[] {
 }
 
 interface ServedPackage {
-  /** Path of the redirect to the current version. */
+  /** The path that redirects to the current version. */
   latest: string
   path: `${string}{version}${string}`
   operation: string

@@ -19,7 +19,6 @@ type Deps = Pick<
   'users' | 'apiKeys' | 'accounts' | 'consents' | 'sessions' | 'administration' | 'store'
 >
 
-/** Lists of one person's keys, sessions, consents, ledger entries, security events and mails. */
 export function personListRoutes(deps: Deps, clock: Clock): Route[] {
   const { users, apiKeys, accounts, consents, sessions, administration, store } = deps
   const keyObjects = createKeyObjects(apiKeys, clock)

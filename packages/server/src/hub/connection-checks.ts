@@ -14,7 +14,7 @@ const MAX_UNSENT_BYTES = 64 * 1024 * 1024
 /** A connection that is not `ready` after this time is closed with 1013. */
 const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 
-export interface HeartbeatDeps {
+export interface ConnectionChecksDeps {
   clock: Clock
   maxUnsentBytesPerUser?: number
   metering: Pick<Metering, 'tick'>
@@ -28,7 +28,7 @@ export interface HeartbeatDeps {
  * become ready, and all while the database does not answer. It also sends expiry notices and pings, meters open time,
  * terminates silent connections, and closes connections of owners with too many unsent bytes.
  */
-export function createHeartbeat(deps: HeartbeatDeps): () => void {
+export function createConnectionChecks(deps: ConnectionChecksDeps): () => void {
   const { clock, metering, registry, freshness, renewals, maxUnsentBytesPerUser = MAX_UNSENT_BYTES } = deps
   return tick
 
