@@ -163,7 +163,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     const draining = gauge('keyway_hub_draining', '1 while this node is stopping.', 'max')
     const listening = gauge(
       'keyway_events_listening',
-      '0: this node receives no events of other nodes.',
+      '0: this node exchanges no events with other nodes.',
       'min',
     )
     const eventsLag = gauge('keyway_events_lag_seconds', 'Round-trip time of the last test event.', 'max')

@@ -8,7 +8,7 @@ import { clockProblem } from './clock-sync.ts'
 const MAIL_LATE_SECONDS = 60
 const HUB_NOT_FRESH = 'has not reached the database for ten seconds, so it accepts no connections'
 const NOT_LISTENING =
-  'this node receives no events of other nodes; it polls the database every second instead'
+  'this node exchanges no events with other nodes; it polls the database every second instead'
 
 /** Runs the checks of /readyz. A failed check makes this node not ready only if it is `required`. */
 export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {

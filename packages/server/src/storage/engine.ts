@@ -39,7 +39,10 @@ export interface EngineTransaction extends Connection {
 }
 
 export interface EventsHealth {
-  /** Whether events reach this process, as far as its connection and its last test event show. */
+  /**
+   * Whether this process exchanges events with others in both directions, as far as its connections and its last test
+   * event show.
+   */
   listening: boolean
   /**
    * Milliseconds from sending to receiving the last test event that arrived. Absent while `listening` is false, before

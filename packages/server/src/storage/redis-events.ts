@@ -73,9 +73,10 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     const publisher = makeClient(url)
     const subscriber = makeClient(url)
     const newConnections = { publisher, subscriber, isSubscribed: false }
-    publisher.on('error', () => {}) // the client reconnects by itself; without a listener the process would end
+    // The clients reconnect by themselves. Without the publisher this node's events do not reach the others, so its
+    // errors are an outage too.
+    for (const client of [publisher, subscriber]) client.on('error', recordOutage)
     publisher.on('ready', () => void sendTestEvent())
-    subscriber.on('error', error => recordOutage(error))
     // The first `ready` is emitted before SUBSCRIBE is sent; each later one, after a reconnection, once the client has
     // subscribed again.
     subscriber.on('ready', () => {

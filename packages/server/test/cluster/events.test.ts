@@ -19,6 +19,10 @@ import { redisMissing, startRedis } from '../support/redis.ts'
 
 const isReady = async (node: TestNode) => (await call(node.origin, 'GET', '/readyz')).status === 200
 const receivesEvents = (node: TestNode) => node.services.storage.eventsHealth().listening
+const eventsCheck = async (node: TestNode) =>
+  (await call(node.origin, 'GET', '/readyz')).body.checks.find(
+    ({ name }: { name: string }) => name === 'events',
+  )
 
 /** A signed-in user with a key; `connect` opens a hub connection with it. */
 async function openAgent(node: TestNode, links: ReturnType<typeof createPrintedLinks>, email: string) {
@@ -222,5 +226,29 @@ describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisM
     const secondConnection = await secondAgent.connect(b)
     await revokeKey(a.origin, secondAgent.person.access_token, secondAgent.id)
     assert.equal((await secondConnection.closed).code, 4410)
+  })
+
+  test('a node that can receive but not publish events reports it, and the sweep of other nodes closes connections', async t => {
+    const redis = await startRedis(t)
+    const sharedSettings = { KEYWAY_DATABASE_URL: await freshPostgres(t), KEYWAY_EVENTS_URL: redis.url }
+    const { a, b, links } = await openPair(t, {}, sharedSettings)
+    const agent = await openAgent(a, links, 'silent@example.com')
+    const connection = await agent.connect(b)
+    const gaps: string[] = []
+    a.services.storage.events.subscribe(({ type }) => void (type === 'events.gap' && gaps.push(type)))
+    assert.equal((await eventsCheck(a)).ok, true)
+    // Only the two subscribers and the connection that sends these commands may stay: publishers cannot reconnect.
+    await redis.command('CONFIG SET maxclients 3', 'CLIENT KILL TYPE normal SKIPME yes')
+    await until('both nodes report the outage', () => !receivesEvents(a) && !receivesEvents(b))
+    const { ok, detail } = await eventsCheck(a)
+    assert.deepEqual([ok, /exchanges no events with other nodes/.test(detail)], [false, true])
+    assert.ok(await isReady(a))
+    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    assert.equal((await connection.closed).code, 4410)
+    assert.deepEqual([receivesEvents(a), gaps.length], [false, 0], 'the outage lasts')
+    await redis.command('CONFIG SET maxclients 100')
+    await until('both nodes exchange events again', () => receivesEvents(a) && receivesEvents(b), 20_000)
+    assert.equal(gaps.length, 1, 'the store is read again')
+    assert.equal((await eventsCheck(a)).ok, true)
   })
 })

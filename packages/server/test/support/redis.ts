@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { freePort } from './free-port.ts'
 import { skipWithout } from './missing-servers.ts'
@@ -12,6 +12,8 @@ export interface TestRedis {
   kill(): Promise<void>
   /** Restarts the server on the same port, without data. */
   start(): Promise<void>
+  /** Sends these commands over one connection, which stays open until the server stops. */
+  command(...commands: string[]): Promise<void>
 }
 
 /** The program of Redis, or else of Valkey; null if neither is installed. */
@@ -30,6 +32,7 @@ export async function startRedis(t?: TestContext): Promise<TestRedis> {
   if (!program) throw new Error('redis-server is not installed')
   const port = await freePort()
   let server: ChildProcess | null = null
+  let control: Socket | null = null
   const redis: TestRedis = {
     url: `redis://127.0.0.1:${port}`,
     async kill() {
@@ -43,9 +46,20 @@ export async function startRedis(t?: TestContext): Promise<TestRedis> {
       server = spawn(program, settings, { stdio: 'ignore' })
       await until('redis-server answers', () => acceptsConnections(port))
     },
+    async command(...commands) {
+      control ??= connect(port, '127.0.0.1')
+      for (const command of commands) {
+        control.write(`${command}\r\n`)
+        const [reply] = await once(control, 'data')
+        if (!/^[+:]/.test(String(reply))) throw new Error(`${command}: ${reply}`)
+      }
+    },
   }
   await redis.start()
-  t?.after(() => redis.kill())
+  t?.after(() => {
+    control?.destroy()
+    return redis.kill()
+  })
   return redis
 }
 
