@@ -13,6 +13,12 @@ const MAX_BATCH = 64
 /** The thread starts after this many turns with MIN_BATCH signatures: a service without load saves its memory. */
 const BUSY_TURNS_BEFORE_START = 250
 
+/**
+ * A thread that returned no signatures for one to two of these intervals is given up: it makes all that may be pending
+ * (SECURITY.md) in a tenth of a second.
+ */
+const CHECK_INTERVAL_MS = 1000
+
 /** The thread allocates only for the current message, so a larger young generation would only take memory. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 4 }
 
@@ -27,7 +33,7 @@ export interface Signer {
   /** Allows the thread, which is then started under load. */
   allowThread(): void
   readonly hasThread: boolean
-  /** Ends the thread. Pending signatures are made on the event loop. */
+  /** Ends the thread, for good. Pending signatures are made on the event loop. */
   close(): Promise<void>
 }
 
@@ -35,7 +41,12 @@ interface Batch extends SigningRequest {
   resolvers: ((signature: Buffer) => void)[]
 }
 
-export function createSigner(log: Log): Signer {
+/**
+ * If the thread ends or hangs, the event loop makes all signatures from then on.
+ *
+ * @param openWorker starts the thread, which runs signing-worker.ts
+ */
+export function createSigner(log: Log, openWorker: () => Worker = openSigningWorker): Signer {
   let isThreadAllowed = false
   let worker: Worker | null = null
   /** The running thread, once it can sign. */
@@ -48,6 +59,9 @@ export function createSigner(log: Log): Signer {
   /** Whether the last turn with signatures had at least MIN_BATCH. */
   let isBusy = false
   let busyTurns = 0
+  /** The first batch that was pending at the previous check. */
+  let firstBatchAtCheck: Batch | undefined
+  let checkTimer: NodeJS.Timeout | undefined
 
   return {
     sign(signingInput, secretKey) {
@@ -65,7 +79,7 @@ export function createSigner(log: Log): Signer {
       return thread !== null
     },
     async close() {
-      isThreadAllowed = false
+      useEventLoop()
       await worker?.terminate()
     },
   }
@@ -107,30 +121,46 @@ export function createSigner(log: Log): Signer {
   }
 
   function startThread(): void {
-    const newWorker = new Worker(new URL('./signing-worker.ts', import.meta.url), {
-      resourceLimits: THREAD_LIMITS,
-    })
+    const newWorker = openWorker()
     worker = newWorker
     newWorker.unref()
     newWorker.once('message', () => {
+      if (!isThreadAllowed) return
       thread = newWorker
       newWorker.on('message', resolveNext)
+      checkTimer = setInterval(checkProgress, CHECK_INTERVAL_MS).unref()
     })
     newWorker.on('error', error => log.error({ err: error }, 'the thread that signs tokens failed'))
-    newWorker.on('exit', onExit)
+    newWorker.on('exit', useEventLoop)
   }
 
   function resolveNext(signatures: Uint8Array): void {
-    const { resolvers } = sentBatches.shift()!
+    const batch = sentBatches.shift()
+    if (!batch) return // the thread was given up
     const bytes = Buffer.from(signatures.buffer)
-    for (const [index, resolve] of resolvers.entries())
+    for (const [index, resolve] of batch.resolvers.entries())
       resolve(bytes.subarray(index * SIGNATURE_BYTES, (index + 1) * SIGNATURE_BYTES))
   }
 
+  function checkProgress(): void {
+    const firstBatch = sentBatches[0]
+    // After the event loop was blocked, an answer may have arrived but not been read; it is before the immediate.
+    if (firstBatch && firstBatch === firstBatchAtCheck)
+      setImmediate(() => firstBatch === sentBatches[0] && giveUpThread())
+    firstBatchAtCheck = firstBatch
+  }
+
+  function giveUpThread(): void {
+    log.error({}, 'the thread that signs tokens does not answer; the event loop signs from now on')
+    useEventLoop()
+    void worker!.terminate()
+  }
+
   /** From now on the event loop makes all signatures, first those that the thread did not return. */
-  function onExit(): void {
+  function useEventLoop(): void {
     isThreadAllowed = false
     thread = null
+    clearInterval(checkTimer)
     const pendingBatches = currentBatch ? [...sentBatches, currentBatch] : sentBatches
     sentBatches = []
     currentBatch = null
@@ -138,4 +168,8 @@ export function createSigner(log: Log): Signer {
       for (const [index, resolve] of resolvers.entries())
         resolve(sign(Buffer.from(signingInputs[index]!), secretKey))
   }
+}
+
+function openSigningWorker(): Worker {
+  return new Worker(new URL('./signing-worker.ts', import.meta.url), { resourceLimits: THREAD_LIMITS })
 }

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createLog } from '../../src/log.ts'
+import { Worker } from 'node:worker_threads'
+import { createLog, type Log } from '../../src/log.ts'
 import { keyPairOf, type SecretKey, sign } from '../../src/signing-keys/ed25519.ts'
 import { createSigner, type Signer } from '../../src/signing-keys/signer.ts'
-import { until } from '../support/patience.ts'
+import { inTime, until } from '../support/patience.ts'
 
 const { secretKey } = keyPairOf(randomBytes(32))
 const otherKey = keyPairOf(randomBytes(32)).secretKey
@@ -75,11 +76,53 @@ test('signatures that the thread leaves when it ends are made on the event loop'
   assert.ok(signer.sign('afterwards', secretKey) instanceof Buffer)
 })
 
-function openSigner(t: TestContext): Signer {
-  const signer = createSigner(createLog('silent'))
+test('a thread that hangs is given up: the event loop makes what it owes, and all later signatures', async t => {
+  const errors: string[] = []
+  const log = createLog('silent')
+  log.error = (_: unknown, message: string) => void errors.push(message)
+  const signer = openSigner(t, log, openHangingWorker)
+  await untilThreadRuns(signer)
+  void signMany(signer, 4)
+  await nextTurn()
+  const signature = sign(Buffer.from('message'), secretKey)
+  const results = [
+    signer.sign('message', secretKey),
+    signer.verify('message', signature, secretKey),
+    signer.verify('another', signature, secretKey),
+  ]
+  assert.ok(results.every(each => each instanceof Promise))
+  assert.deepEqual(await inTime('the signatures are made', Promise.all(results)), [signature, true, false])
+  assert.equal(signer.hasThread, false)
+  assert.ok(signer.sign('afterwards', secretKey) instanceof Buffer)
+  assert.deepEqual(errors, ['the thread that signs tokens does not answer; the event loop signs from now on'])
+})
+
+/** A thread that reports that it is ready, and blocks in its first request without ending. */
+const openHangingWorker = () =>
+  new Worker(
+    `const { parentPort } = require('node:worker_threads')
+    const nothing = new Int32Array(new SharedArrayBuffer(4))
+    parentPort.on('message', () => Atomics.wait(nothing, 0, 0))
+    parentPort.postMessage('ready')`,
+    { eval: true },
+  )
+
+function openSigner(t: TestContext, log: Log = createLog('silent'), openWorker?: () => Worker): Signer {
+  const signer = createSigner(log, openWorker)
   signer.allowThread()
   t.after(() => signer.close())
   return signer
+}
+
+/** Signs in turn after turn until the thread runs, without waiting for what the thread signs. */
+async function untilThreadRuns(signer: Signer): Promise<void> {
+  await until('the thread runs', async () => {
+    for (let turn = 0; turn < 50 && !signer.hasThread; turn++) {
+      for (let n = 0; n < 10; n++) void signer.sign(`${n}`, secretKey)
+      await nextTurn()
+    }
+    return signer.hasThread
+  })
 }
 
 /** Signs in turn after turn until the thread runs. */
