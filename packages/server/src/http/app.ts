@@ -58,7 +58,7 @@ export interface AppOptions {
   pages?: PagesApp
   /** Called once for every request that gets a response from this app, before the response is sent; for metrics. */
   observe?: (answer: ObservedAnswer) => void
-  /** Maximum number of calls in progress; see work-limit.ts. */
+  /** Number of calls in progress from which on networks with many are refused; see work-limit.ts. */
   maxConcurrentCalls?: number
   intake?: IntakeLimits
   /** If absent, `GET /metrics` answers 404. */
@@ -91,10 +91,15 @@ export interface HttpApp {
    */
   serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
   /**
-   * Calls `begin` when it is this request's turn (fair-queue.ts), unless `connection` was closed before. Returns false,
-   * and never calls `begin`, if too many requests of its flow or network are queued already.
+   * Calls `begin` when it is this request's turn (fair-queue.ts), unless `connection` was closed before. Calls `refuse`
+   * instead if too many requests of its flow or network are queued already, or if it must make room for others.
    */
-  admit(incoming: IncomingMessage, connection: Pick<EventEmitter, 'once'>, begin: () => void): boolean
+  admit(
+    incoming: IncomingMessage,
+    connection: Pick<EventEmitter, 'once'>,
+    begin: () => void,
+    refuse: () => void,
+  ): void
   /** Counts a WebSocket upgrade that the hub refused as a refused request of the client's network. */
   countRefusal(incoming: IncomingMessage): void
   /** Counts a connection that closed without a response as a refused request of its network, unless it is a proxy's. */
@@ -111,7 +116,7 @@ export interface HttpApp {
 /** The HTTP layer: one pipeline from request to response, without middleware. */
 export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
-  const workLimit = createWorkLimit(options.maxConcurrentCalls)
+  const workLimit = createWorkLimit(options.isKnownNetwork, options.maxConcurrentCalls)
   const intake = createBodyIntake(options.intake)
   const fairQueue = createFairQueue(options.isKnownNetwork)
   const pacing = createPacing(fairQueue, incoming => flowOf(incoming, incoming.socket))
@@ -165,8 +170,9 @@ export function createApp(options: AppOptions): HttpApp {
     incoming: IncomingMessage,
     connection: Pick<EventEmitter, 'once'>,
     begin: () => void,
-  ): boolean {
-    return fairQueue.start(() => flowOf(incoming, connection), begin)
+    refuse: () => void,
+  ): void {
+    fairQueue.start(() => flowOf(incoming, connection), begin, refuse)
   }
 
   function flowOf(incoming: IncomingMessage, connection: Pick<EventEmitter, 'once'>): Flow {

@@ -33,8 +33,8 @@ const DEQUEUES_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
 export const MAX_QUEUED_PER_FLOW = 1000
 /**
- * Number of queued requests in total, about 50 MB, from which on only networks with less than an equal share may queue
- * more.
+ * Maximum number of queued requests in total, about 50 MB. Beyond it, a request of a network with few takes the place of
+ * one of the network with the most.
  */
 export const MAX_QUEUED = 10_000
 /** The flow of a request: the requests of one network with the same credential, which take turns with other flows. */
@@ -52,14 +52,15 @@ export interface Flow {
 export interface FairQueue {
   /**
    * Starts `work` at once if no request is queued and few were started in this turn of the event loop
-   * (MAX_STARTED_ON_ARRIVAL), otherwise when it is the flow's turn, unless the client disconnects first. Returns false,
-   * and never starts `work`, if the flow or its network has too many queued requests.
+   * (MAX_STARTED_ON_ARRIVAL), otherwise when it is the flow's turn, unless the client disconnects first. Calls `refuse`
+   * instead if the flow or its network has too many queued requests: at once, or later, when the request has to make
+   * room for one of another network.
    *
    * @param flowOf called only if the request has to wait
    */
-  start(flowOf: () => Flow, work: () => void): boolean
+  start(flowOf: () => Flow, work: () => void, refuse: () => void): void
   /** As `start`, but always queues `work`, since it takes milliseconds. */
-  startLong(flow: Flow, work: () => void): boolean
+  startLong(flow: Flow, work: () => void, refuse: () => void): void
   /** Counts a refused request of this network. */
   countRefusal(network: string): void
   /** Whether many requests of a network were refused lately, so that all others have priority over it. */
@@ -97,17 +98,14 @@ export function createFairQueue(
   let runningWork: { charge(ms: number): void; at: number } | null = null
 
   return {
-    start(flowOf, work) {
+    start(flowOf, work, refuse) {
       scheduleSlice()
-      if (countQueued() === 0 && mayStartOnArrival()) {
-        work()
-        return true
-      }
-      return enqueue(flowOf(), work)
+      if (countQueued() === 0 && mayStartOnArrival()) work()
+      else enqueue(flowOf(), { work, refuse })
     },
-    startLong(flow, work) {
+    startLong(flow, work, refuse) {
       scheduleSlice()
-      return enqueue(flow, work)
+      enqueue(flow, { work, refuse })
     },
     countRefusal: refusals.count,
     isNoisy: refusals.isNoisy,
@@ -120,9 +118,30 @@ export function createFairQueue(
     return true
   }
 
-  function enqueue({ id, network, onDisconnect }: Flow, work: () => void): boolean {
-    const drop = queueOf(network).add({ id, network }, work, countQueued() >= MAX_QUEUED)
-    if (drop) onDisconnect(drop)
+  function enqueue(flow: Flow, request: QueuedRequest): void {
+    const queue = queueOf(flow.network)
+    if (!queue.hasRoom(flow) || (countQueued() >= MAX_QUEUED && !makeRoom(queue, flow.network)))
+      request.refuse()
+    else flow.onDisconnect(queue.add(flow, request))
+  }
+
+  /**
+   * Refuses a queued request of the network with the most, so that this network may queue one. Returns false if that
+   * would leave this network with more than the other. Of networks with equally many, those that are served last come
+   * first, and also make room for a network with just one request less.
+   */
+  function makeRoom(ownQueue: RoundRobin, network: string): boolean {
+    const ownCount = ownQueue.countOf(network)
+    let most = ownCount
+    let drop: (() => QueuedRequest) | null = null
+    for (const queue of [noisyNetworks, unknownNetworks, knownNetworks]) {
+      if (queue === ownQueue) most = Math.max(most, ownCount + 1)
+      const longest = queue.longest(most)
+      if (!longest) continue
+      most = longest.count
+      drop = longest.dropLast
+    }
+    drop?.().refuse()
     return drop !== null
   }
 
@@ -194,6 +213,11 @@ function dequeueFirst(...queues: RoundRobin[]): DequeuedWork {
   return queues.find(queue => queue.queuedCount > 0)!.dequeue()
 }
 
+interface QueuedRequest {
+  work(): void
+  refuse(): void
+}
+
 interface DequeuedWork {
   work: () => void
   /** Charges the network for the time that the work took. */
@@ -202,7 +226,7 @@ interface DequeuedWork {
 
 /** The queued requests of one network. */
 interface NetworkQueue {
-  flows: TurnOrder<LinkedList<() => void>>
+  flows: TurnOrder<LinkedList<QueuedRequest>>
   count: number
   /** Time that its requests took, less the time it was credited since. */
   usedMs: number
@@ -214,42 +238,48 @@ function createRoundRobin(clock: () => number) {
   const networks = createTurnOrder<NetworkQueue>()
   const usedTimesOfIdleNetworks = createUsedTimes(clock)
   let queuedCount = 0
+  /** No network has more queued requests than this. Exact after each search for the longest queue. */
+  let maxCount = 0
   return {
     get queuedCount() {
       return queuedCount
     },
-    /**
-     * @param isFull whether MAX_QUEUED is reached, so that a network may only have its share
-     * @returns a function that removes the work if it is still queued; null if the flow or the network has too many
-     */
-    add(
-      { id, network }: Pick<Flow, 'id' | 'network'>,
-      work: () => void,
-      isFull: boolean,
-    ): (() => void) | null {
+    countOf: (network: string) => networks.get(network)?.count ?? 0,
+    /** Whether the flow may have another queued request. */
+    hasRoom({ id, network }: Flow): boolean {
+      return (networks.get(network)?.flows.get(id)?.size ?? 0) < MAX_QUEUED_PER_FLOW
+    },
+    /** @returns a function that removes the request if it is still queued */
+    add({ id, network }: Flow, request: QueuedRequest): () => void {
       const queue = networks.get(network) ?? {
         flows: createTurnOrder(),
         count: 0,
         usedMs: usedTimesOfIdleNetworks.remove(network),
       }
-      const works = queue.flows.get(id) ?? new LinkedList()
-      if (works.size >= MAX_QUEUED_PER_FLOW) return null
-      if (isFull && queue.count >= Math.max(1, MAX_QUEUED / (networks.size + 1))) return null
-      const entry = createEntry(work)
-      works.append(entry)
-      queue.flows.add(id, works)
+      const requests = queue.flows.get(id) ?? new LinkedList()
+      const entry = createEntry(request)
+      requests.append(entry)
+      queue.flows.add(id, requests)
       networks.add(network, queue)
       queue.count++
       queuedCount++
+      maxCount = Math.max(maxCount, queue.count)
       return () => {
-        if (!works.remove(entry)) return
-        queue.count--
-        queuedCount--
-        if (works.size === 0) queue.flows.remove(id)
-        if (queue.count > 0) return
-        networks.remove(network)
-        rememberUsedTime(network, queue)
+        if (requests.remove(entry)) forget(network, queue, id, requests)
       }
+    },
+    /**
+     * The network with the most requests, if it has more than `count`; of several, the one whose turn comes last.
+     * `dropLast` removes its request that would be served last.
+     */
+    longest(count: number): { count: number; dropLast(): QueuedRequest } | null {
+      if (maxCount <= count) return null
+      let longest: { name: string; queue: NetworkQueue } | null = null
+      for (const each of networks) if (each.queue.count >= (longest?.queue.count ?? 0)) longest = each
+      maxCount = longest?.queue.count ?? 0
+      if (!longest || maxCount <= count) return null
+      const { name, queue } = longest
+      return { count: maxCount, dropLast: () => dropLast(name, queue) }
     },
     dequeue(): DequeuedWork {
       let { name: network, queue } = networks.first()
@@ -258,16 +288,39 @@ function createRoundRobin(clock: () => number) {
         networks.endTurn(true)
         ;({ name: network, queue } = networks.first())
       }
-      const works = queue.flows.first().queue
-      const entry = works.first!
-      works.remove(entry)
+      const requests = queue.flows.first().queue
+      const entry = requests.first!
+      requests.remove(entry)
       queue.count--
       queuedCount--
-      queue.flows.endTurn(works.size > 0)
+      queue.flows.endTurn(requests.size > 0)
       if (queue.count > 0) networks.endTurn(true)
       else networks.remove(network)
-      return { work: entry.value, charge: ms => charge(network, queue, ms) }
+      return { work: entry.value.work, charge: ms => charge(network, queue, ms) }
     },
+  }
+
+  function dropLast(network: string, queue: NetworkQueue): QueuedRequest {
+    const { name: id, queue: requests } = queue.flows.last()
+    const entry = requests.last!
+    requests.remove(entry)
+    forget(network, queue, id, requests)
+    return entry.value
+  }
+
+  /** Updates the counts and turns after a request was removed out of turn. */
+  function forget(
+    network: string,
+    queue: NetworkQueue,
+    id: string,
+    requests: LinkedList<QueuedRequest>,
+  ): void {
+    queue.count--
+    queuedCount--
+    if (requests.size === 0) queue.flows.remove(id)
+    if (queue.count > 0) return
+    networks.remove(network)
+    rememberUsedTime(network, queue)
   }
 
   function charge(network: string, queue: NetworkQueue, ms: number): void {
@@ -313,13 +366,13 @@ function createUsedTimes(clock: () => number) {
 }
 
 /** Named queues in the order in which they take turns. */
-interface TurnOrder<Queue> {
-  readonly size: number
+interface TurnOrder<Queue> extends Iterable<{ name: string; queue: Queue }> {
   get(name: string): Queue | undefined
   /** Appends a queue, unless it is in the order already. */
   add(name: string, queue: Queue): void
   remove(name: string): void
   first(): { name: string; queue: Queue }
+  last(): { name: string; queue: Queue }
   /** Moves the first queue to the end if it still has work, else removes it. */
   endTurn(hasWork: boolean): void
 }
@@ -328,9 +381,7 @@ function createTurnOrder<Queue>(): TurnOrder<Queue> {
   const entries = new Map<string, Entry<{ name: string; queue: Queue }>>()
   const order = new LinkedList<{ name: string; queue: Queue }>()
   return {
-    get size() {
-      return entries.size
-    },
+    [Symbol.iterator]: () => order[Symbol.iterator](),
     get: name => entries.get(name)?.value.queue,
     add(name, queue) {
       if (entries.has(name)) return
@@ -340,6 +391,7 @@ function createTurnOrder<Queue>(): TurnOrder<Queue> {
     },
     remove,
     first: () => order.first!.value,
+    last: () => order.last!.value,
     endTurn(hasWork) {
       const entry = order.first!
       if (!hasWork) return remove(entry.value.name)

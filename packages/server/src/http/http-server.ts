@@ -131,10 +131,13 @@ export function createHttpServer(
 
   function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {
     // The second argument gets a `close` listener: the request, since on the connection these would add up.
-    const isAdmitted = app.admit(incoming, incoming, () => {
+    const begin = () => {
       if (!incoming.socket.destroyed) handle(incoming, outgoing)
-    })
-    if (isAdmitted) return
+    }
+    app.admit(incoming, incoming, begin, () => refuseAsOverloaded(outgoing))
+  }
+
+  function refuseAsOverloaded(outgoing: ServerResponse): void {
     const requestId = newRequestId(clock.now())
     const problem = toProblem(overloaded(), { requestId, publicUrl, challenge: 'none' })
     writeAnswer(outgoing, problem, requestId, null)
@@ -143,13 +146,13 @@ export function createHttpServer(
   function onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     // The connection may break while the upgrade is queued, before the hub listens for errors.
     socket.on('error', destroySocket)
-    const isAdmitted = app.admit(request, socket, async () => {
+    const begin = async () => {
       limiter.release(socket)
       if (!socket.destroyed && !(await upgrade!(request, socket, head))) app.countRefusal(request)
       // From here on the hub listens for errors itself.
       socket.off('error', destroySocket)
-    })
-    if (!isAdmitted) socket.destroy()
+    }
+    app.admit(request, socket, begin, () => void socket.destroy())
   }
 
   function handle(incoming: IncomingMessage, outgoing: ServerResponse): void {

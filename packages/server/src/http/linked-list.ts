@@ -30,6 +30,10 @@ export class LinkedList<Value> implements Iterable<Value> {
     return this.#first
   }
 
+  get last(): Entry<Value> | null {
+    return this.#last
+  }
+
   /** Appends an entry that is in no list. */
   append(entry: Entry<Value>): void {
     entry.isLinked = true

@@ -42,7 +42,7 @@ export function createPacing(
     const flow = { ...flowOf(incoming), onDisconnect: () => {} }
     return () =>
       new Promise((resolve, reject) => {
-        if (!fairQueue.startLong(flow, resolve)) reject(overloaded())
+        fairQueue.startLong(flow, resolve, () => reject(overloaded()))
       })
   }
 }

@@ -6,6 +6,11 @@ import { KeywayError } from '../errors.ts'
  * call starts (body-intake.ts), so slow senders do not count.
  */
 export const MAX_CONCURRENT_CALLS = 1000
+/**
+ * The factor by which networks with few calls may exceed that together. A call in progress cannot be stopped to make
+ * room, so without this bound a thousand networks, each with its share as it arrives, would have 7.5 times as many.
+ */
+const RESERVE_FACTOR = 2
 
 /** Number of entries of `callsByNetwork` above which those without calls are removed. */
 const PRUNE_THRESHOLD = 1000
@@ -13,15 +18,19 @@ const PRUNE_THRESHOLD = 1000
 export interface WorkLimit {
   /**
    * Runs `work` unless `max` calls are in progress. Beyond that, a network that has less than an equal share of `max`
-   * may still run one more, so that the networks with the most calls are refused first. With calls of n networks in
-   * progress, the total is at most `max` × (1 + 1/2 + … + 1/n) plus one per network.
+   * may still run one more, so that the networks with the most calls are refused first. From 2 × `max` calls on, this
+   * holds only for known networks (known-networks.ts), of which a stranger has none and an account few.
    *
    * @throws KeywayError `unavailable`, without waiting
    */
   run<Outcome>(network: string, work: () => Outcome | Promise<Outcome>): Promise<Outcome>
 }
 
-export function createWorkLimit(max: number = MAX_CONCURRENT_CALLS): WorkLimit {
+/** @param isKnown whether an account was used from this network lately */
+export function createWorkLimit(
+  isKnown: (network: string) => boolean,
+  max: number = MAX_CONCURRENT_CALLS,
+): WorkLimit {
   /**
    * Number of calls in progress by network. Entries without calls are kept for a while: a `Map` from which every
    * request deletes an entry would replace its table all the time (linked-list.ts).
@@ -34,7 +43,7 @@ export function createWorkLimit(max: number = MAX_CONCURRENT_CALLS): WorkLimit {
   return {
     async run(network, work) {
       const callsOfNetwork = callsByNetwork.get(network) ?? 0
-      if (runningCalls >= max && callsOfNetwork >= equalShare()) throw overloaded()
+      if (runningCalls >= max && !mayUseReserve(network, callsOfNetwork)) throw overloaded()
       runningCalls++
       if (callsOfNetwork === 0) busyNetworks++
       callsByNetwork.set(network, callsOfNetwork + 1)
@@ -55,8 +64,9 @@ export function createWorkLimit(max: number = MAX_CONCURRENT_CALLS): WorkLimit {
     pruneAt = Math.max(PRUNE_THRESHOLD, 2 * callsByNetwork.size)
   }
 
-  function equalShare(): number {
-    return Math.max(1, Math.floor(max / busyNetworks))
+  function mayUseReserve(network: string, callsOfNetwork: number): boolean {
+    const equalShare = Math.max(1, Math.floor(max / busyNetworks))
+    return callsOfNetwork < equalShare && (runningCalls < RESERVE_FACTOR * max || isKnown(network))
   }
 }
 

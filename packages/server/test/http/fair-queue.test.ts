@@ -18,21 +18,36 @@ import { caller } from '../support/services.ts'
 const FLOOD = 200
 
 /**
- * Adds `count` requests of a flow, each of which records its flow in `started` when it starts. Returns the number of
- * accepted ones.
+ * Adds `count` requests of a flow, each of which records its flow in `started` when it starts, and in `refused` when it
+ * is refused. Returns the number of those that were not refused at once.
  */
-function add(queue: FairQueue, started: string[], id: string, count = 1, network = id): number {
-  let acceptedCount = 0
-  for (let n = 0; n < count; n++) {
-    if (
-      queue.start(
-        () => ({ id, network, onDisconnect: () => {} }),
-        () => void started.push(id),
-      )
-    )
-      acceptedCount++
+function add(
+  queue: FairQueue,
+  started: string[],
+  id: string,
+  count = 1,
+  network = id,
+  refused: string[] = [],
+): number {
+  let refusedCount = 0
+  let isAdding = true
+  const refuse = () => {
+    refused.push(id)
+    if (isAdding) refusedCount++
   }
-  return acceptedCount
+  for (let n = 0; n < count; n++)
+    queue.start(
+      () => ({ id, network, onDisconnect: () => {} }),
+      () => void started.push(id),
+      refuse,
+    )
+  isAdding = false
+  return count - refusedCount
+}
+
+/** For requests that this test expects to be accepted. */
+function unexpectedRefusal(): never {
+  throw new Error('a request was refused')
 }
 
 /** A queue with a clock that only `work` advances: real time would count pauses of a busy machine as work. */
@@ -81,6 +96,7 @@ test('requests of one flow start in order of arrival', async () => {
     queue.start(
       () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => void startedIds.push(n),
+      unexpectedRefusal,
     )
   while (startedIds.length < FLOOD) await nextTurn()
   assert.deepEqual(
@@ -154,17 +170,18 @@ test('a network whose requests take long gets no more time than others, also if 
     const flow = (network: string) => () => ({ id: '', network, onDisconnect: () => {} })
     const addSlow = () => {
       added++
-      queue.start(flow('slow'), () => {
+      const workSlowly = () => {
         slow++
         work(2)
         if (count === 1 && quick < FLOOD) queueMicrotask(addSlow)
-      })
+      }
+      queue.start(flow('slow'), workSlowly, unexpectedRefusal)
     }
-    const addQuick = () =>
-      queue.start(flow('quick'), () => {
-        quick++
-        work(0.2)
-      })
+    const workQuickly = () => {
+      quick++
+      work(0.2)
+    }
+    const addQuick = () => queue.start(flow('quick'), workQuickly, unexpectedRefusal)
     for (let n = 0; n < 2 * FLOOD; n++) addQuick()
     for (let n = 0; n < count; n++) addSlow()
     while (quick < FLOOD) await nextTurn()
@@ -180,7 +197,7 @@ test('long work never starts on arrival, and is queued like requests', async () 
   const queue = createFairQueue(() => false)
   const startedIds: string[] = []
   const flow = { id: 'a', network: 'a', onDisconnect: () => {} }
-  assert.ok(queue.startLong(flow, () => void startedIds.push('a')))
+  queue.startLong(flow, () => void startedIds.push('a'), unexpectedRefusal)
   assert.deepEqual(startedIds, [])
   await untilStarted(startedIds, 1)
 })
@@ -195,6 +212,7 @@ test('requests that take long start on arrival only until a slice is used up', (
         startedCount++
         work(2)
       },
+      unexpectedRefusal,
     )
   assert.equal(startedCount, 1)
 })
@@ -206,7 +224,46 @@ test('invented credentials do not exceed the total queue limit, and other networ
   for (let n = 0; n < 2 * MAX_QUEUED; n++) acceptedCount += add(queue, startedIds, `made-up-${n}`, 1, 'one')
   assert.equal(acceptedCount - startedIds.length, MAX_QUEUED)
   assert.equal(add(queue, startedIds, 'other', 5), 5)
-  await untilStarted(startedIds, acceptedCount + 5)
+  await untilStarted(startedIds, acceptedCount)
+})
+
+test('many networks together do not exceed the total queue limit: new ones take places of the longest queue', async () => {
+  const queue = createFairQueue(() => false)
+  const [startedIds, refusedIds]: string[][] = [[], []]
+  const addFrom = (id: string, count: number) => add(queue, startedIds!, id, count, id, refusedIds)
+  const networks = Array.from({ length: 100 }, (_, n) => `network ${n}`)
+  // The first network alone fills the queue; each of the others tries to get as much.
+  let addedCount = 0
+  const queuedCount = () => addedCount - startedIds!.length - refusedIds!.length
+  for (const network of networks) {
+    for (let n = 0; n < 20; n++) add(queue, startedIds!, `${network}-${n}`, 1000, network, refusedIds)
+    addedCount += 20_000
+    assert.ok(queuedCount() <= MAX_QUEUED, `${queuedCount()} are queued`)
+  }
+  assert.equal(queuedCount(), MAX_QUEUED)
+  const refusedBefore = refusedIds!.length
+  assert.equal(addFrom('new', 1), 1)
+  assert.equal(refusedIds!.length, refusedBefore + 1, 'one of another network is refused')
+  assert.match(refusedIds!.at(-1)!, /^network /)
+  addedCount++
+  await untilStarted(startedIds!, addedCount - refusedIds!.length)
+  const counts = networks.map(network => startedIds!.filter(id => id.startsWith(`${network}-`)).length)
+  assert.ok(Math.min(...counts) >= 99 && Math.max(...counts) <= 101 + 16, `equal shares, not ${counts}`)
+})
+
+test('in a full queue of single requests a known network takes the place of a stranger, and no stranger that of another', async () => {
+  const queue = createFairQueue(network => network.startsWith('known'))
+  const startedIds: string[] = []
+  const refusedIds: string[] = []
+  const addFrom = (id: string) => add(queue, startedIds, id, 1, id, refusedIds)
+  let n = 0
+  while (n - startedIds.length < MAX_QUEUED) addFrom(`stranger ${n++}`)
+  assert.equal(refusedIds.length, 0)
+  assert.equal(addFrom('another stranger'), 0)
+  assert.equal(addFrom('known'), 1)
+  assert.deepEqual(refusedIds, ['another stranger', `stranger ${n - 1}`])
+  await untilStarted(startedIds, n)
+  assert.ok(startedIds.includes('known'))
 })
 
 test('a thousand networks that never signed in do not delay a network that did', async () => {
@@ -262,6 +319,7 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
     queue.start(
       () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => void workLater(),
+      unexpectedRefusal,
     )
   while (finishedCount < FLOOD) {
     await nextTurn()
@@ -282,6 +340,7 @@ test('queued requests have half of the time while other work fills the turns of 
         work(0.1)
         finishedCount++
       },
+      unexpectedRefusal,
     )
   }
   let turns = 0
@@ -307,11 +366,17 @@ test('a waiting request is removed when its client disconnects, which frees its 
       disconnect = removeWaiting
     },
   }
-  const admit = () =>
+  const admit = () => {
+    let isAdmitted = true
     queue.start(
       () => flow,
       () => void startedIds.push('gone'),
+      () => {
+        isAdmitted = false
+      },
     )
+    return isAdmitted
+  }
   while (admit());
   assert.equal(admit(), false)
   disconnect()
@@ -342,7 +407,7 @@ test('a request whose connection closed while it waited is not started', async t
   const startedIds: number[] = []
   const connections = Array.from({ length: FLOOD }, () => new EventEmitter())
   for (const [n, connection] of connections.entries())
-    server.app.admit(incoming!, connection, () => void startedIds.push(n))
+    server.app.admit(incoming!, connection, () => void startedIds.push(n), unexpectedRefusal)
   connections[FLOOD - 2]!.emit('close')
   while (!startedIds.includes(FLOOD - 1)) await nextTurn()
   assert.equal(startedIds.includes(FLOOD - 2), false)
@@ -356,14 +421,15 @@ test('a probe is accepted while the flow of its network is full', async t => {
   const [probe, other] = [requestTo('/livez'), requestTo('/v1/me')]
   const closedConnection = new EventEmitter()
   closedConnection.setMaxListeners(0)
-  let hasStarted = false
-  while (server.app.admit(other, closedConnection, () => {}));
-  assert.equal(
-    server.app.admit(probe, closedConnection, () => {
-      hasStarted = true
-    }),
-    true,
-  )
+  let [isFull, hasStarted] = [false, false]
+  const fill = () => {
+    isFull = true
+  }
+  while (!isFull) server.app.admit(other, closedConnection, () => {}, fill)
+  const begin = () => {
+    hasStarted = true
+  }
+  server.app.admit(probe, closedConnection, begin, unexpectedRefusal)
   while (!hasStarted) await nextTurn()
 })
 
@@ -378,7 +444,7 @@ test('refused upgrades count as refusals, so that their network yields to others
   const startedIds: string[] = []
   const admit = (incoming: IncomingMessage, name: string) => {
     const request = Object.assign(Object.create(incoming), { url: '/v1/me' }) as IncomingMessage
-    server.app.admit(request, new EventEmitter(), () => void startedIds.push(name))
+    server.app.admit(request, new EventEmitter(), () => void startedIds.push(name), unexpectedRefusal)
   }
   for (let n = 0; n < FLOOD; n++) admit(flood!, 'noisy')
   const countBefore = startedIds.length
