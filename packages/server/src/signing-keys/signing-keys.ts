@@ -24,9 +24,7 @@ export interface SigningKeys extends Reloading {
   current(): Ed25519SigningKey
   /** The key to sign with by this algorithm. Creates the first key of the algorithm if no node has created one. */
   currentOf(alg: SigningAlg): Promise<OpenedSigningKey>
-  /**
-   * A published key by `kid`; null for an unknown or retired one. An unknown `kid` may cause one read of the store.
-   */
+  /** A published key by `kid`; null for an unknown or retired one. An unknown `kid` may cause one read of the store. */
   find(kid: string): Promise<OpenedSigningKey | null>
   /** Every published key: keys that sign, will sign soon, or may have signed tokens that are still valid. */
   jwks(): { keys: PublicJwk[] }
