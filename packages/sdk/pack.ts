@@ -5,7 +5,6 @@ import { dirname, join, posix } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
-/** The folder of the package. */
 const ROOT = import.meta.dirname
 const DIST = join(ROOT, 'dist')
 const EXECUTABLE = 'dist/keyway-agent.js'

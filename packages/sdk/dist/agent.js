@@ -178,7 +178,7 @@ export class Agent extends Emitter {
             tokens: this.#tokens,
             clock: this.#clock,
             present: token => void connection.send({ type: 'token', token }),
-            isFinal: error => this.#stopIfFinal(error),
+            stopIfFinal: error => this.#stopIfFinal(error),
         });
         this.#current = { connection, renewal, since: this.#clock.now(), ready: readyEvent(frame) };
         renewal.schedule(frame.expires_in);

@@ -5,7 +5,7 @@ export interface DialOptions {
     tokens: Pick<AgentTokenSource, 'get'>;
     clock: SdkClock;
     open(token: string): HubConnection;
-    /** The attempt failed; called at most once, and not after `succeeded` or `giveUp`. */
+    /** Called at most once, when the attempt fails; never after `succeeded` or `giveUp`. */
     onFailed(failure: unknown): void;
 }
 /** One connection attempt: token, handshake, and `ready` within 10 s. */

@@ -15,9 +15,8 @@ export declare class Handover {
     begin(from: HubConnection, to: HubConnection): void;
     arrived(connection: HubConnection, frame: MessageFrame): void;
     /**
-     * Called when a connection received a pong or is closed. From the old connection no message can then come before
-     * those of the new one; if the new connection is closed, there is nothing to wait for. Ends the handover in both
-     * cases.
+     * Ends the handover of a connection that received a pong or was closed: the old one then has no earlier messages any
+     * more, and after the close of the new one there is nothing to wait for.
      */
     caughtUp(connection: HubConnection): void;
     /** Ends the handover, and delivers the buffered messages. */

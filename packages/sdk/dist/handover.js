@@ -27,9 +27,8 @@ export class Handover {
             this.#deliver(connection, frame);
     }
     /**
-     * Called when a connection received a pong or is closed. From the old connection no message can then come before
-     * those of the new one; if the new connection is closed, there is nothing to wait for. Ends the handover in both
-     * cases.
+     * Ends the handover of a connection that received a pong or was closed: the old one then has no earlier messages any
+     * more, and after the close of the new one there is nothing to wait for.
      */
     caughtUp(connection) {
         if (this.#inProgress?.from === connection || this.#inProgress?.to === connection)

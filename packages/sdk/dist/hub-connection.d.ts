@@ -29,14 +29,13 @@ export interface HubConnectionOptions {
     clock: SdkClock;
     onReady(connection: HubConnection, frame: ReadyFrame): void;
     onFrame(connection: HubConnection, frame: ServerFrame): void;
-    /** Called exactly once, unless `close` or `abandon` was called. */
+    /** Called once, when the socket has closed or stays silent; never after `close` or `abandon`. */
     onClosed(connection: HubConnection, close: HubClose): void;
 }
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export declare class HubConnection {
     #private;
     constructor(options: HubConnectionOptions);
-    /** Whether the socket is open. */
     get isOpen(): boolean;
     /** Sends a frame; false if the socket is not open. */
     send(frame: AgentFrame): boolean;
@@ -48,5 +47,4 @@ export declare class HubConnection {
     /** Closes the socket with a code after which another socket can resume the connection. */
     abandon(): void;
 }
-/** The event of a `ready` frame. */
 export declare function readyEvent(frame: ReadyFrame): AgentReady;

@@ -25,7 +25,6 @@ export class HubConnection {
         this.#socket.onerror = () => { }; // `onclose` follows, with all details
         this.#socket.onclose = (event) => this.#end({ code: event.code, reason: event.reason });
     }
-    /** Whether the socket is open. */
     get isOpen() {
         return this.#socket.readyState === READY_STATE_OPEN;
     }
@@ -118,7 +117,6 @@ function parseFrame(data) {
         return undefined;
     }
 }
-/** The event of a `ready` frame. */
 export function readyEvent(frame) {
     return {
         connectionId: frame.connection_id,

@@ -5,7 +5,7 @@ import { MessageStream } from './message-stream.js';
 /** Received messages, without duplicates, for all iterators. */
 export declare class Inbox {
     #private;
-    /** False if the message has already arrived in another session. */
+    /** False if the message has already arrived in another session (`HubSession`). */
     isNew(session: object, { id, from }: MessageFrame): boolean;
     /** Passes the message of a frame to all iterators. */
     deliver({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage;

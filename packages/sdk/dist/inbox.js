@@ -4,7 +4,7 @@ import { RecentIds } from './recent-ids.js';
 export class Inbox {
     #seen = new RecentIds();
     #streams = new Set();
-    /** False if the message has already arrived in another session. */
+    /** False if the message has already arrived in another session (`HubSession`). */
     isNew(session, { id, from }) {
         return this.#seen.add(`${from} ${id}`, session);
     }

@@ -30,12 +30,9 @@ export declare class PendingSends {
     add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery>;
     /** Sends over this connection from now on, with sequence numbers if there is a session. */
     sendOver(connection: HubConnection, session: object | undefined): void;
-    /** The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
+    /** Sends the unacknowledged messages of a lost connection again, since they may or may not have arrived. */
     lost(connection: HubConnection): void;
-    /**
-     * The hub refused this send. If the refusal is temporary, the send is repeated after a pause, and no other is sent
-     * before it.
-     */
+    /** Repeats a send that the hub refused temporarily after a pause, before any other send; else rejects it. */
     failed(id: string, code: FrameErrorCode, detail: string): void;
     acknowledge(id: string, delivered: number, held?: number): void;
     rejectSend(id: string, error: unknown): void;

@@ -64,7 +64,7 @@ export class PendingSends {
         this.#session = session;
         this.#flush();
     }
-    /** The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
+    /** Sends the unacknowledged messages of a lost connection again, since they may or may not have arrived. */
     lost(connection) {
         if (this.#connection === connection)
             this.#connection = undefined;
@@ -74,10 +74,7 @@ export class PendingSends {
         }
         this.#flush();
     }
-    /**
-     * The hub refused this send. If the refusal is temporary, the send is repeated after a pause, and no other is sent
-     * before it.
-     */
+    /** Repeats a send that the hub refused temporarily after a pause, before any other send; else rejects it. */
     failed(id, code, detail) {
         const isMalformed = code === 'unknown_type' || code === 'invalid_frame';
         if (code === 'rate_limited' || code === 'out_of_order')

@@ -1,9 +1,9 @@
 /**
- * Deduplicates messages that were written to two overlapping connections of an agent. Repeated ids on the same
- * connection are not dropped, so a sender that reuses ids loses nothing.
+ * Deduplicates messages that were written to two overlapping sessions (`HubSession`) of an agent. Repeated ids in one
+ * session are not dropped, so a sender that reuses ids loses nothing.
  */
 export declare class RecentIds {
     #private;
-    /** False if the id arrived over another connection before. */
-    add(id: string, connection: object): boolean;
+    /** False if the id arrived in another session before. */
+    add(id: string, session: object): boolean;
 }

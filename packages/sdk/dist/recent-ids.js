@@ -1,19 +1,19 @@
 /** Number of ids kept: more than arrive while two connections overlap. */
 const CAPACITY = 1024;
 /**
- * Deduplicates messages that were written to two overlapping connections of an agent. Repeated ids on the same
- * connection are not dropped, so a sender that reuses ids loses nothing.
+ * Deduplicates messages that were written to two overlapping sessions (`HubSession`) of an agent. Repeated ids in one
+ * session are not dropped, so a sender that reuses ids loses nothing.
  */
 export class RecentIds {
-    #firstConnections = new Map();
-    /** False if the id arrived over another connection before. */
-    add(id, connection) {
-        const firstConnection = this.#firstConnections.get(id);
-        if (firstConnection)
-            return firstConnection === connection;
-        this.#firstConnections.set(id, connection);
-        if (this.#firstConnections.size > CAPACITY)
-            this.#firstConnections.delete(this.#firstConnections.keys().next().value);
+    #firstSessions = new Map();
+    /** False if the id arrived in another session before. */
+    add(id, session) {
+        const firstSession = this.#firstSessions.get(id);
+        if (firstSession)
+            return firstSession === session;
+        this.#firstSessions.set(id, session);
+        if (this.#firstSessions.size > CAPACITY)
+            this.#firstSessions.delete(this.#firstSessions.keys().next().value);
         return true;
     }
 }

@@ -24,19 +24,19 @@ export class Renewal {
     constructor(options) {
         this.#options = options;
     }
-    /** The hub reported the remaining lifetime of the current token. */
+    /** @param expiresIn the remaining lifetime of the current token in seconds, as the hub reported it */
     schedule(expiresIn) {
         const { clock } = this.#options;
         const share = RENEW_AT_SHARE - JITTER_SHARE * clock.random();
         this.#renewAfter(Math.max(lifetimeSeconds(expiresIn) * 1000 * share, this.#remainingPauseMs()));
     }
-    /** The hub accepted the new token. */
+    /** Called when the hub has accepted the new token. */
     accepted(expiresIn) {
         this.#failures = 0;
         this.#unanswered = false;
         this.schedule(expiresIn);
     }
-    /** The hub refused a frame; if that was the renewal, the old token stays in use until it expires. */
+    /** Called when the hub has refused a frame. If that was the renewal, the old token stays in use until it expires. */
     refused() {
         if (!this.#unanswered)
             return;
@@ -44,7 +44,7 @@ export class Renewal {
         this.#options.tokens.forget();
         this.#retry();
     }
-    /** The hub sent `token_expiring`: renew as soon as the minimum interval and a `Retry-After` permit. */
+    /** Called when the hub has sent `token_expiring`. Renews as soon as MIN_INTERVAL_MS and a `Retry-After` permit. */
     expiring() {
         this.#renewAfter(this.#remainingPauseMs());
     }
@@ -70,7 +70,7 @@ export class Renewal {
             this.#unanswered = true;
             this.#renewAfter(ANSWER_DEADLINE_MS);
         }, error => {
-            if (!this.#stopped && !this.#options.isFinal(error))
+            if (!this.#stopped && !this.#options.stopIfFinal(error))
                 this.#retry(error);
         });
     }

@@ -9,6 +9,6 @@ export declare class Retries {
     #private;
     /** The delay in milliseconds. `failure` may be an error with `retryAfter`, which is added. */
     next(reconnect: Reconnect, failure: unknown, random: number): number;
-    /** Called when a connection ends that was ready for `ms` milliseconds. */
+    /** Resets the back-off if the connection that ended was stable. @param ms how long it was ready, in milliseconds */
     afterConnectionOf(ms: number): void;
 }

@@ -2,7 +2,7 @@ import { fullJitter } from './backoff.js';
 import { KeywayError } from './errors.js';
 /** Longest random delay before the first attempt, so that not all agents reconnect to a restarted service at once. */
 export const RESTART_JITTER_MS = 1_000;
-/** A connection that lasted this long resets the back-off. */
+/** A connection that was ready for this long counts as stable. */
 const STABLE_AFTER_MS = 5_000;
 /**
  * Decides how long to wait before the next connection attempt: at most a second after a planned close or a refused or
@@ -18,7 +18,7 @@ export class Retries {
         const retryAfterMs = failure instanceof KeywayError ? (failure.retryAfter ?? 0) * 1000 : 0;
         return retryAfterMs + fullJitter(attempt, random);
     }
-    /** Called when a connection ends that was ready for `ms` milliseconds. */
+    /** Resets the back-off if the connection that ended was stable. @param ms how long it was ready, in milliseconds */
     afterConnectionOf(ms) {
         if (ms >= STABLE_AFTER_MS)
             this.#failures = 0;

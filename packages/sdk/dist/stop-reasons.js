@@ -31,7 +31,7 @@ const FINAL_CODES = new Set([
     'invalid_request',
     'invalid_configuration',
 ]);
-/** Whether an error of the token exchange stops the agent. `bad_response` may come from a proxy. */
+/** Whether an error of the token exchange stops the agent. `bad_response` does not, since it may come from a proxy. */
 export function isFinalError(error) {
     if (!(error instanceof KeywayError))
         return false;

@@ -4,7 +4,6 @@ export interface VerificationKey {
     /** Whether the signature of the message was made with this key. */
     verify(message: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>): Promise<boolean>;
 }
-/** Algorithms of tokens. */
 export declare const TOKEN_ALGS: readonly ['EdDSA', 'ES256', 'RS256'];
 export type TokenAlg = (typeof TOKEN_ALGS)[number];
 type Jwk = Record<string, unknown>;

@@ -3,7 +3,6 @@ import { decodeBase64url } from './base64url.js';
 const ELLIPTIC_SIGNATURE_BYTES = 64;
 /** Minimum size of an RSA key (RFC 7518 section 3.3). */
 const MIN_RSA_BYTES = 256;
-/** Algorithms of tokens. */
 export const TOKEN_ALGS = ['EdDSA', 'ES256', 'RS256'];
 /**
  * Imports a key, for the algorithm of its type; undefined if it cannot verify tokens on this platform, or names another

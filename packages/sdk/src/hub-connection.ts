@@ -32,7 +32,7 @@ export interface HubConnectionOptions {
   clock: SdkClock
   onReady(connection: HubConnection, frame: ReadyFrame): void
   onFrame(connection: HubConnection, frame: ServerFrame): void
-  /** Called exactly once, unless `close` or `abandon` was called. */
+  /** Called once, when the socket has closed or stays silent; never after `close` or `abandon`. */
   onClosed(connection: HubConnection, close: HubClose): void
 }
 
@@ -66,7 +66,6 @@ export class HubConnection {
       this.#end({ code: event.code, reason: event.reason })
   }
 
-  /** Whether the socket is open. */
   get isOpen(): boolean {
     return this.#socket.readyState === READY_STATE_OPEN
   }
@@ -157,7 +156,6 @@ function parseFrame(data: unknown): ServerFrame | undefined {
   }
 }
 
-/** The event of a `ready` frame. */
 export function readyEvent(frame: ReadyFrame): AgentReady {
   return {
     connectionId: frame.connection_id,

@@ -9,7 +9,7 @@ export class Inbox {
   #seen = new RecentIds()
   #streams = new Set<MessageStream<AgentMessage>>()
 
-  /** False if the message has already arrived in another session. */
+  /** False if the message has already arrived in another session (`HubSession`). */
   isNew(session: object, { id, from }: MessageFrame): boolean {
     return this.#seen.add(`${from} ${id}`, session)
   }

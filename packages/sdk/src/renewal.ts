@@ -9,7 +9,7 @@ export interface RenewalOptions {
   /** Sends the new token to the hub. */
   present(token: string): void
   /** Stops the agent if the error is final, and returns whether it did. */
-  isFinal(error: unknown): boolean
+  stopIfFinal(error: unknown): boolean
 }
 
 /**
@@ -38,21 +38,21 @@ export class Renewal {
     this.#options = options
   }
 
-  /** The hub reported the remaining lifetime of the current token. */
+  /** @param expiresIn the remaining lifetime of the current token in seconds, as the hub reported it */
   schedule(expiresIn: unknown): void {
     const { clock } = this.#options
     const share = RENEW_AT_SHARE - JITTER_SHARE * clock.random()
     this.#renewAfter(Math.max(lifetimeSeconds(expiresIn) * 1000 * share, this.#remainingPauseMs()))
   }
 
-  /** The hub accepted the new token. */
+  /** Called when the hub has accepted the new token. */
   accepted(expiresIn: unknown): void {
     this.#failures = 0
     this.#unanswered = false
     this.schedule(expiresIn)
   }
 
-  /** The hub refused a frame; if that was the renewal, the old token stays in use until it expires. */
+  /** Called when the hub has refused a frame. If that was the renewal, the old token stays in use until it expires. */
   refused(): void {
     if (!this.#unanswered) return
     this.#unanswered = false
@@ -60,7 +60,7 @@ export class Renewal {
     this.#retry()
   }
 
-  /** The hub sent `token_expiring`: renew as soon as the minimum interval and a `Retry-After` permit. */
+  /** Called when the hub has sent `token_expiring`. Renews as soon as MIN_INTERVAL_MS and a `Retry-After` permit. */
   expiring(): void {
     this.#renewAfter(this.#remainingPauseMs())
   }
@@ -90,7 +90,7 @@ export class Renewal {
         this.#renewAfter(ANSWER_DEADLINE_MS)
       },
       error => {
-        if (!this.#stopped && !this.#options.isFinal(error)) this.#retry(error)
+        if (!this.#stopped && !this.#options.stopIfFinal(error)) this.#retry(error)
       },
     )
   }

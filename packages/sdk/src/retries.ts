@@ -4,7 +4,7 @@ import type { Reconnect } from './stop-reasons.ts'
 
 /** Longest random delay before the first attempt, so that not all agents reconnect to a restarted service at once. */
 export const RESTART_JITTER_MS = 1_000
-/** A connection that lasted this long resets the back-off. */
+/** A connection that was ready for this long counts as stable. */
 const STABLE_AFTER_MS = 5_000
 
 /**
@@ -22,7 +22,7 @@ export class Retries {
     return retryAfterMs + fullJitter(attempt, random)
   }
 
-  /** Called when a connection ends that was ready for `ms` milliseconds. */
+  /** Resets the back-off if the connection that ended was stable. @param ms how long it was ready, in milliseconds */
   afterConnectionOf(ms: number): void {
     if (ms >= STABLE_AFTER_MS) this.#failures = 0
   }

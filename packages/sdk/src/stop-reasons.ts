@@ -42,7 +42,7 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   'invalid_configuration',
 ])
 
-/** Whether an error of the token exchange stops the agent. `bad_response` may come from a proxy. */
+/** Whether an error of the token exchange stops the agent. `bad_response` does not, since it may come from a proxy. */
 export function isFinalError(error: unknown): error is KeywayError {
   if (!(error instanceof KeywayError)) return false
   return FINAL_CODES.has(error.code) || (FINAL_STATUSES.has(error.status) && error.code !== 'bad_response')

@@ -12,7 +12,6 @@ export interface VerificationKey {
   verify(message: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>): Promise<boolean>
 }
 
-/** Algorithms of tokens. */
 export const TOKEN_ALGS = ['EdDSA', 'ES256', 'RS256'] as const
 export type TokenAlg = (typeof TOKEN_ALGS)[number]
 

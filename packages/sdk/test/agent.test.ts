@@ -643,7 +643,7 @@ describe('renewal', () => {
   }
 })
 
-/** Advances time while the connection receives frames. */
+/** Advances time by `ms`. A message at least every 20 seconds keeps the agent from sending pings. */
 async function keepAlive(
   clock: { advance(ms: number): void },
   end: ServerEnd,

@@ -412,7 +412,7 @@ describe('every call', () => {
   })
 })
 
-/** The host and port of the test server, from the Host header of a call. */
+/** Makes a call, and returns the test server's host and port from its Host header. */
 async function hostOf(keyway: Keyway, calls: Call[]): Promise<string> {
   await keyway.apiKeys.list()
   return calls[0]!.headers.host!

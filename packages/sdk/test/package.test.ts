@@ -38,7 +38,7 @@ async function writeTarball(t: TestContext): Promise<string> {
   return path
 }
 
-/** Serves the package like an instance. */
+/** Serves the package over HTTP, as a Keyway instance does. */
 async function serveTarball(t: TestContext): Promise<string> {
   const { content } = await packSdk()
   const server = createServer((_, response) => response.end(content)).listen(0, '127.0.0.1')

@@ -77,7 +77,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     assert.deepEqual(unknownAnswer, { status: 'fulfilled', value: { active: false } })
     assert.equal((overLimitAnswer as PromiseRejectedResult).reason.code, 'rate_limited')
 
-    // A service that does not check whether a header is present passes on undefined.
+    // An API that does not check whether its client sent a credential passes on undefined.
     const malformedCredentials = [
       'x'.repeat(16_000),
       '"'.repeat(12_000),
@@ -214,7 +214,6 @@ describe('against the real service', { concurrency: 3 }, () => {
     await events.ready.next()
     assert.ok(waitMs > 20_000 && waitMs <= 40_000, `reconnected after ${waitMs / 1000} s`)
 
-    /** Advances the agent's clock to its next timer. */
     function advanceToNextTimer(): number {
       const delayMs = clock.next()!
       clock.advance(delayMs)

@@ -39,7 +39,6 @@ function tokensFile(t: TestContext): string {
   return join(folder, 'private/session.json')
 }
 
-/** Starts a process that uses a token file. */
 function start(t: TestContext, file: string, action: string, target = '') {
   const child = spawn(process.execPath, [PROGRAM, file, action, target], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -132,13 +132,13 @@ describe('a store in a cookie', () => {
     site.origin = await listen(t, async (request, response) => {
       const tokens = tokensOf(request.headers.cookie)
       const keyway = new Keyway({ url, tokens, fetch: countingFetch, maxRetries: 0 })
-      const answer = await visit(request.url ?? '', keyway, tokens).catch(({ code }: KeywayError) => code)
+      const answer = await answerTo(request.url ?? '', keyway, tokens).catch(({ code }: KeywayError) => code)
       response.setHeader('set-cookie', tokens.setCookies)
       response.end(answer)
     })
     return site
 
-    async function visit(path: string, keyway: Keyway, tokens: CookieTokenStore): Promise<string> {
+    async function answerTo(path: string, keyway: Keyway, tokens: CookieTokenStore): Promise<string> {
       if (path === '/sign-in') await tokens.set(signedIn!)
       if (path === '/sign-out') await keyway.logout()
       return path.startsWith('/me') ? (await keyway.account.get()).user.id : 'done'

@@ -1,4 +1,4 @@
-/** Exit statuses (sysexits.h). After 77 a service manager should not restart: `RestartPreventExitStatus=77`. */
+/** Exit statuses, from 64 on those of sysexits.h. systemd must not restart after 77: `RestartPreventExitStatus=77`. */
 export declare const EXIT: {
     readonly failed: 1;
     readonly usage: 64;

@@ -79,7 +79,7 @@ async function poll(url: string, deviceCode: string): Promise<DeviceToken | 'pen
     if (error.retryable) return null
     throw error
   })
-  // The connection was lost or the service restarts: as after a timeout, poll less often (RFC 8628 section 3.5).
+  // No answer, a rate limit or an error of the service: poll less often, as RFC 8628 section 3.5 says for timeouts.
   if (answer === null || answer.status === 429 || answer.status >= 500) return 'slow_down'
   const { body, status } = answer
   if (status === 200) return body as unknown as DeviceToken

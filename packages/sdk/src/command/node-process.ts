@@ -2,7 +2,7 @@ import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 
-/** Exit statuses (sysexits.h). After 77 a service manager should not restart: `RestartPreventExitStatus=77`. */
+/** Exit statuses, from 64 on those of sysexits.h. systemd must not restart after 77: `RestartPreventExitStatus=77`. */
 export const EXIT = { failed: 1, usage: 64, stoppedForGood: 77, wrongSettings: 78 } as const
 
 /** `$XDG_CONFIG_HOME/keyway`, by default `~/.config/keyway`; `%APPDATA%\keyway` on Windows. */

@@ -4,7 +4,6 @@ import { Queue } from './queue.ts'
 
 export type RecordedEvents = { [Name in keyof AgentEvents]: Queue<AgentEvents[Name]> }
 
-/** Records an agent's events in queues. */
 export function record(agent: Agent): RecordedEvents {
   const events: RecordedEvents = {
     ready: new Queue(),
