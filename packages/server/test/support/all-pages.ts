@@ -13,11 +13,9 @@ import { askForLink, newPerson, signIn, startWeb, type WebServer } from './web.t
 
 const ADA = 'ada@example.com'
 
-/** The pages of one test in one browser. */
 export interface OpenPages {
   page: Page
-  /** Absolute URLs; administrators' pages are always in English. */
-  paths: string[]
+  urls: string[]
   /** Sets the language of the following pages. */
   setLanguage(language: Language): Promise<void>
 }
@@ -26,9 +24,9 @@ export interface OpenPages {
 export const NEW_KEY = '/keys/new#created'
 
 /** Opens a page; for `NEW_KEY` it submits the form on /keys/new. */
-export async function visit(page: Page, path: string): Promise<void> {
-  await page.goto(path)
-  if (!path.endsWith(NEW_KEY)) return
+export async function visit(page: Page, url: string): Promise<void> {
+  await page.goto(url)
+  if (!url.endsWith(NEW_KEY)) return
   await page.locator('form.create button:not([type])').click()
   await page.locator('#new-key').waitFor()
 }
@@ -37,14 +35,14 @@ export async function visit(page: Page, path: string): Promise<void> {
  * The HTML of a page as the server sends it, before a browser's parser corrects it. For `NEW_KEY` it submits the form
  * on /keys/new, which creates a key.
  */
-export async function sourceOf(path: string, headers: Record<string, string>): Promise<string> {
-  const source = await (await fetch(path, { headers })).text()
-  if (!path.endsWith(NEW_KEY)) return source
+export async function sourceOf(url: string, headers: Record<string, string>): Promise<string> {
+  const source = await (await fetch(url, { headers })).text()
+  if (!url.endsWith(NEW_KEY)) return source
   const hiddenFields = [...source.matchAll(/<input type="hidden" name="(\w+)" value="([^"]+)">/g)]
   const fields = hiddenFields.map(([, name, value]) => [name!, value!])
   const body = new URLSearchParams([...fields, ['access', 'all'], ['expiry', '90']])
   const request = { method: 'POST', body, headers: { ...headers, ...SAME_ORIGIN } }
-  const answer = await fetch(new URL('/keys', path), request)
+  const answer = await fetch(new URL('/keys', url), request)
   assert.equal(answer.status, 201)
   return answer.text()
 }
@@ -157,7 +155,7 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
   const setLanguage = async (language: Language) => {
     await services.users.setLocale(user.id, LANGUAGES[language].tag)
   }
-  return { page, paths: paths.map(path => web.url + path), setLanguage }
+  return { page, urls: paths.map(path => web.url + path), setLanguage }
 }
 
 /** The path of the verification link that a device shows, valid for ten minutes. */
@@ -186,5 +184,5 @@ export async function openFirstPages(t: TestContext, browser: Browser): Promise<
   ]
   const setLanguage = (value: Language) =>
     stranger.context().addCookies([{ name: 'keyway_language', value, url: web.url }])
-  return { page: stranger, paths: paths.map(path => web.url + path), setLanguage }
+  return { page: stranger, urls: paths.map(path => web.url + path), setLanguage }
 }

@@ -2,7 +2,6 @@ import type { Instant, SynchronizedClock } from '../../src/clock.ts'
 
 /** A clock that only a test advances; the database's clock does not affect it. */
 export interface TestClock extends SynchronizedClock {
-  /** Milliseconds. */
   advance(ms: number): void
   set(instant: Instant): void
 }

@@ -25,7 +25,6 @@ export async function keyway(settings: Record<string, string>, ...args: string[]
   return { status, out: outputLines.join(''), err: errorLines.join('') }
 }
 
-/** Runs `keyway` in a process of its own. */
 export function keywayProcess(settings: Record<string, string>, ...args: string[]): Promise<CommandResult> {
   return new Promise(resolve =>
     execFile(process.execPath, [launcher, ...args], { env: environment(settings) }, (error, out, err) =>
@@ -34,7 +33,6 @@ export function keywayProcess(settings: Record<string, string>, ...args: string[
   )
 }
 
-/** Standard output of a command that must succeed. */
 export async function outputOf(running: Promise<CommandResult>): Promise<string> {
   const { status, out, err } = await running
   assert.equal(status, 0, err)

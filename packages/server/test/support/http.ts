@@ -123,14 +123,12 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     port,
     call,
     get: (path: string, options?: CallOptions) => call('GET', path, options),
-    /** Sends a form, as OAuth clients do. */
     form: (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
       call('POST', path, {
         body: new URLSearchParams(fields).toString(),
         headers: { 'Content-Type': 'application/x-www-form-urlencoded', ...headers },
       }),
     post: (path: string, body?: unknown, options?: CallOptions) => call('POST', path, { ...options, body }),
-    /** Creates a key over HTTP. */
     async createKey(token: string, body: object = {}): Promise<{ id: string; key: string }> {
       const answer = await call('POST', '/v1/api-keys', { token, body })
       if (answer.status !== 201) throw new Error(`creating a key failed: ${answer.text}`)
@@ -157,7 +155,6 @@ export async function sendRaw(port: number, bytes: string | Buffer, idleMs = IDL
   return received
 }
 
-/** `App id:secret` as an Authorization header. */
 export function basicAuthorization(id: string, secret: string): Record<string, string> {
   return { Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` }
 }

@@ -29,7 +29,7 @@ export interface Me {
 }
 
 export function createJourney(url: string): Journey {
-  const readTokens = new Set<string>()
+  const returnedTokens = new Set<string>()
   return {
     async sendLink(email, appId) {
       await call('POST', '/auth/send-magic-link', { email, app_id: appId })
@@ -43,8 +43,8 @@ export function createJourney(url: string): Journey {
         const tokens = inbox.data.flatMap(mail =>
           mail.link ? [new URL(mail.link).searchParams.get('token')!] : [],
         )
-        const token = tokens.find(each => !readTokens.has(each))
-        if (token) readTokens.add(token)
+        const token = tokens.find(each => !returnedTokens.has(each))
+        if (token) returnedTokens.add(token)
         return token
       })
     },
@@ -85,7 +85,6 @@ export function createJourney(url: string): Journey {
   }
 }
 
-/** Resolves with the close code of a connection. */
 export async function closeCode(socket: WebSocket): Promise<number> {
   const [code] = await inTime('the close of a connection', once(socket, 'close'))
   return code

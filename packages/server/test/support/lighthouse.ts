@@ -73,7 +73,6 @@ async function measureAll(web: WebServer): Promise<boolean> {
   return areScoresGood
 }
 
-/** One kind of page. */
 interface PageKind {
   name: string
   /** Returns a URL of such a page, which may be valid for some minutes only. */
@@ -222,8 +221,7 @@ async function startChromium(): Promise<{ port: number; stop(): Promise<void> }>
   const child = spawn(
     await requireTool('chromium'),
     [...flags, `--remote-debugging-port=${port}`, 'about:blank'],
-    // The browser has a process group of its own, which is killed as a whole: the program may be a shell script around
-    // it.
+    // A process group of its own, killed as a whole: the program may be a shell script that starts the browser.
     { stdio: 'ignore', detached: true },
   )
   const exited = once(child, 'exit')

@@ -43,9 +43,9 @@ export async function checkPages(opened: readonly OpenPages[], options: CheckOpt
   for (const pages of opened) {
     await pages.setLanguage(options.language)
     const measureLoad = options.everything ? await watchLoads(pages.page) : null
-    for (const path of pathsIn(options.language, pages.paths)) {
+    for (const url of urlsIn(options.language, pages.urls)) {
       findings.pages++
-      await checkPage(pages.page, path, options, measureLoad, findings)
+      await checkPage(pages.page, url, options, measureLoad, findings)
     }
   }
   return findings
@@ -53,30 +53,30 @@ export async function checkPages(opened: readonly OpenPages[], options: CheckOpt
 
 async function checkPage(
   page: Page,
-  path: string,
+  url: string,
   { language, axe, everything }: CheckOptions,
   measureLoad: MeasureLoad | null,
   findings: Findings,
 ): Promise<void> {
   await resize(page, everything ? DESKTOP_WIDTH : NARROWEST_WIDTH)
-  await visit(page, path)
+  await visit(page, url)
   if (measureLoad) {
     const { bytes, shifts } = await measureLoad()
-    findings.weights.set(path, bytes)
-    if (shifts >= MAX_SHIFT) findings.shifted.push(`${path} moves by ${shifts}`)
-    findings.unreached.push(...(await keyboardFindings(page)).map(text => `${path}: ${text}`))
+    findings.weights.set(url, bytes)
+    if (shifts >= MAX_SHIFT) findings.shifted.push(`${url} moves by ${shifts}`)
+    findings.unreached.push(...(await keyboardFindings(page)).map(text => `${url}: ${text}`))
   }
   await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
   if (axe) await page.evaluate(axe)
   for (const width of [NARROWEST_WIDTH, PHONE_WIDTH, DESKTOP_WIDTH]) {
     await resize(page, width)
     const overflows = await page.evaluate<string[]>(TOO_WIDE)
-    findings.tooWide.push(...overflows.map(text => `${path} in ${language} at ${width}: ${text}`))
+    findings.tooWide.push(...overflows.map(text => `${url} in ${language} at ${width}: ${text}`))
     if (!axe || width === NARROWEST_WIDTH) continue
     const colorScheme = width === PHONE_WIDTH ? 'dark' : 'light'
     await page.emulateMedia({ colorScheme })
     const violations = await violationsOf(page)
-    findings.axe.push(...violations.map(text => `${path} ${colorScheme} ${width}: ${text}`))
+    findings.axe.push(...violations.map(text => `${url} ${colorScheme} ${width}: ${text}`))
   }
 }
 
@@ -85,8 +85,8 @@ function resize(page: Page, width: number): Promise<void> {
 }
 
 /** Other languages leave out the pages of administrators and of documents, whose content is in English only. */
-function pathsIn(language: Language, paths: readonly string[]): readonly string[] {
-  return language === 'en' ? paths : paths.filter(path => !/^\/(?:admin|docs\/)/.test(new URL(path).pathname))
+function urlsIn(language: Language, urls: readonly string[]): readonly string[] {
+  return language === 'en' ? urls : urls.filter(url => !/^\/(?:admin|docs\/)/.test(new URL(url).pathname))
 }
 
 /** Runs axe without preloading style sheets and media, which only rules that are disabled here need. */

@@ -15,7 +15,7 @@ import { closeAtOnce } from './serve.ts'
 export const SHARED_URL = 'http://localhost:9'
 export const NODE_SECRET = Buffer.alloc(32, 5).toString('base64')
 
-/** Longer than a mail's lease, which must expire if a node was killed while it delivered the mail. */
+/** Longer than a mail's lease: a mail that a killed node was delivering is delivered by another after its lease. */
 const MAIL_TIMEOUT_MS = 30_000
 
 /** Settings of all nodes of a test: high limits, silent log. */
@@ -136,7 +136,6 @@ export interface SignedIn {
   refresh_token: string
 }
 
-/** Signs in over HTTP. */
 export async function signIn(origin: string, links: PrintedLinks, email: string): Promise<SignedIn> {
   await sendLink(origin, email)
   const answer = await verifyLink(origin, email, await links.next(email))

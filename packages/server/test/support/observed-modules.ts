@@ -15,7 +15,7 @@ import type { createSecrets, Purpose, randomToken } from '../../src/secrets.ts'
 import type { startServer } from '../../src/server.ts'
 import type { pageCookie, refreshToken } from '../../src/sessions/refresh-token.ts'
 import type { createJwt } from '../../src/signing-keys/jwt.ts'
-import type { Journal } from './recording.ts'
+import type { Recorder } from './recording.ts'
 
 /*
  * Observes the functions that create secrets, and two with output outside of streams (the log below its level, the
@@ -46,7 +46,7 @@ export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
 
 const SOURCE = /\/packages\/server\/src\/(.+\.ts)$/
 const OBSERVERS = Symbol.for('keyway.test.observers')
-/** Timeout of a scrape, which reads the database: some tests have stopped that database before. */
+/** For the metrics of a server at its close. They read the database, which the test may have stopped already. */
 const SCRAPE_TIMEOUT_MS = 500
 /**
  * Purposes whose sealed content is a secret itself; other sealed content (mails) contains secrets recorded elsewhere.
@@ -61,9 +61,9 @@ const SEALED_SECRETS: readonly Purpose[] = [
 const PUBLIC_MACS: readonly Purpose[] = ['erased-address', 'audit']
 const unmockedSetTimeout = setTimeout
 
-export function observeModules(journal: Journal): void {
-  recordSettings(journal, process.env)
-  Object.assign(globalThis, { [OBSERVERS]: observers(journal) })
+export function observeModules(recorder: Recorder): void {
+  recordSettings(recorder, process.env)
+  Object.assign(globalThis, { [OBSERVERS]: observers(recorder) })
   registerHooks({
     resolve(specifier, context, nextResolve) {
       const resolved = nextResolve(specifier, context)
@@ -87,7 +87,7 @@ function observedModule(url: string, names: readonly string[]): string {
 
 type Observer<Original> = (original: Original) => Original
 
-function observers(journal: Journal) {
+function observers(recorder: Recorder) {
   const startContext = new AsyncLocalStorage<{ metrics?: Metrics }>()
   return {
     generateCode: recordResult<typeof generateCode>('login code'),
@@ -99,12 +99,12 @@ function observers(journal: Journal) {
     newApiKey: ((original: typeof newApiKey) =>
       (...args) => {
         const newKey = original(...args)
-        journal.secret('API key', newKey.key)
+        recorder.secret('API key', newKey.key)
         return newKey
       }) satisfies Observer<typeof newApiKey>,
 
     mailedLink: ((original: typeof mailedLink) => (url, args) => {
-      journal.secret('link token', args.token)
+      recorder.secret('link token', args.token)
       return original(url, args)
     }) satisfies Observer<typeof mailedLink>,
 
@@ -112,7 +112,7 @@ function observers(journal: Journal) {
       const send = original(deps)
       return async (...args) => {
         const sentLink = await send(...args)
-        journal.secret('login id', sentLink.loginId)
+        recorder.secret('login id', sentLink.loginId)
         return sentLink
       }
     }) satisfies Observer<typeof createSend>,
@@ -121,39 +121,39 @@ function observers(journal: Journal) {
       const jwt = original(deps)
       const sign: typeof jwt.sign = (typ, claims) => {
         const token = jwt.sign(typ, claims)
-        journal.secret('access token', token)
+        recorder.secret('access token', token)
         return token
       }
       const signAs: typeof jwt.signAs = async (...args) => {
         const token = await jwt.signAs(...args)
         const typ = args[1]
-        journal.secret(typ === 'agent_ws' ? 'agent token' : `token of the type ${typ}`, token)
+        recorder.secret(typ === 'agent_ws' ? 'agent token' : `token of the type ${typ}`, token)
         return token
       }
       return { ...jwt, sign, signAs }
     }) satisfies Observer<typeof createJwt>,
 
     createSecrets: ((original: typeof createSecrets) => roots => {
-      for (const root of roots) journal.secret('KEYWAY_SECRET', root)
+      for (const root of roots) recorder.secret('KEYWAY_SECRET', root)
       const secrets = original(roots)
       return {
         ...secrets,
         seal(purpose, plaintext, context) {
-          if (SEALED_SECRETS.includes(purpose)) journal.secret(purpose, plaintext)
+          if (SEALED_SECRETS.includes(purpose)) recorder.secret(purpose, plaintext)
           return secrets.seal(purpose, plaintext, context)
         },
         mac(purpose, message) {
           const mac = secrets.mac(purpose, message)
           // The part before the dot is the public id of the secret.
           if (!PUBLIC_MACS.includes(purpose))
-            journal.secret(`${purpose} MAC`, mac.slice(mac.indexOf('.') + 1))
+            recorder.secret(`${purpose} MAC`, mac.slice(mac.indexOf('.') + 1))
           return mac
         },
       }
     }) satisfies Observer<typeof createSecrets>,
 
     loadConfig: ((original: typeof loadConfig) => environment => {
-      recordSettings(journal, environment)
+      recordSettings(recorder, environment)
       return original(environment)
     }) satisfies Observer<typeof loadConfig>,
 
@@ -166,7 +166,7 @@ function observers(journal: Journal) {
 
     createLog: ((original: typeof createLog) => (level, destination, now) => {
       const log = original(level, destination, now)
-      const debugLog = original('debug', { write: line => journal.output('log', line) })
+      const debugLog = original('debug', { write: line => recorder.output('log', line) })
       const logBoth =
         (name: keyof Log): Log[typeof name] =>
         (fields, message) => {
@@ -207,14 +207,14 @@ function observers(journal: Journal) {
     return (original: Make) =>
       ((...args) => {
         const secret = original(...args)
-        journal.secret(kind, secret)
+        recorder.secret(kind, secret)
         return secret
       }) as Make
   }
 
   async function scrape(metrics: Metrics | undefined): Promise<void> {
     const rendered = metrics?.render().then(
-      ({ body }) => journal.output('metrics', body),
+      ({ body }) => recorder.output('metrics', body),
       () => {},
     )
     await Promise.race([
@@ -226,9 +226,9 @@ function observers(journal: Journal) {
 
 const SECRET_SETTINGS = /^KEYWAY_(SECRET|DATABASE_URL|EVENTS_URL|MAIL_URL|MAIL_HOOK_SECRET)(_FILE)?$/
 
-function recordSettings(journal: Journal, environment: Record<string, string | undefined>): void {
+function recordSettings(recorder: Recorder, environment: Record<string, string | undefined>): void {
   for (const [name, text = ''] of Object.entries(environment))
-    for (const secret of configuredSecrets(name, text)) journal.secret(name.replace(/_FILE$/, ''), secret)
+    for (const secret of configuredSecrets(name, text)) recorder.secret(name.replace(/_FILE$/, ''), secret)
 }
 
 /** The secret parts of a setting. Those of a URL are its password, or a key in place of its host. */

@@ -26,14 +26,14 @@ export function poolerMissing(): string | false {
 export async function startPooler(databaseUrl: string, ignored = IGNORED_PARAMETERS): Promise<Pooler> {
   const { hostname, port, username, pathname } = new URL(databaseUrl)
   const folder = mkdtempSync(join(tmpdir(), 'keyway-pooler-'))
-  const listening = await freePort()
+  const listenPort = await freePort()
   writeFileSync(
     join(folder, 'pgbouncer.ini'),
     `[databases]
 ${pathname.slice(1)} = host=${hostname} port=${port} user=${username}
 [pgbouncer]
 listen_addr = 127.0.0.1
-listen_port = ${listening}
+listen_port = ${listenPort}
 auth_type = any
 pool_mode = transaction
 ignore_startup_parameters = ${ignored}
@@ -46,9 +46,9 @@ log_disconnections = 0
   const identity = unprivilegedIdentity()
   if (identity.uid !== undefined) chownSync(folder, identity.uid, identity.gid!)
   const child = spawn(PROGRAM, ['-q', join(folder, 'pgbouncer.ini')], { ...identity, stdio: 'ignore' })
-  await until('PgBouncer listens', () => isListening(listening))
+  await until('PgBouncer listens', () => isListening(listenPort))
   return {
-    url: `postgres://${username}@127.0.0.1:${listening}${pathname}`,
+    url: `postgres://${username}@127.0.0.1:${listenPort}${pathname}`,
     [Symbol.dispose]() {
       child.kill('SIGKILL')
       rmSync(folder, { recursive: true, force: true })

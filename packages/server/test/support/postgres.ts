@@ -134,10 +134,7 @@ export async function clusterUrl(): Promise<string> {
   return (await ownCluster).url
 }
 
-/**
- * Timeout in seconds for connections, locks and statements, which a busy machine may need; the service itself allows
- * two to six.
- */
+/** For connections, locks and statements. The service's two to six seconds are too few on a busy machine. */
 const TIMEOUT_SECONDS = 20
 const MILLISECOND_PARAMETERS = ['lock_timeout', 'statement_timeout', 'query_timeout']
 
@@ -158,9 +155,7 @@ export function withOwnTimeouts(database: string): string {
 
 const TEMPLATE = 'keyway_template'
 
-/**
- * Creates a database from a template that was migrated once for the whole cluster.
- */
+/** Creates a database from a template that was migrated once for the whole cluster. */
 export async function createDatabase(
   migrate: (url: string) => Promise<void>,
 ): Promise<{ url: string; drop(): Promise<void> }> {

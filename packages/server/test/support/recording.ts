@@ -22,7 +22,7 @@ import { observeModules } from './observed-modules.ts'
  * processes are killed.
  */
 
-export interface Journal {
+export interface Recorder {
   /** @param source the stream of the text: log, stdout, … */
   output(source: string, text: string | Uint8Array): void
   secret(kind: string, value: string | Uint8Array): void
@@ -34,16 +34,16 @@ export const PROGRAM = 'program: '
 export const SOURCE_MARK = '\x1e'
 
 export function startRecording(folder: string): void {
-  const journal = openJournal(folder)
-  recordStream(journal, 'stdout')
-  recordStream(journal, 'stderr')
-  recordChildren(journal)
-  recordErrorAnswers(journal)
-  process.on('uncaughtExceptionMonitor', error => journal.output('thrown', `${inspect(error)}\n`))
-  observeModules(journal)
+  const recorder = openRecorder(folder)
+  recordStream(recorder, 'stdout')
+  recordStream(recorder, 'stderr')
+  recordChildren(recorder)
+  recordErrorAnswers(recorder)
+  process.on('uncaughtExceptionMonitor', error => recorder.output('thrown', `${inspect(error)}\n`))
+  observeModules(recorder)
 }
 
-function openJournal(folder: string): Journal {
+function openRecorder(folder: string): Recorder {
   const name = join(folder, `${process.pid}.${process.hrtime.bigint().toString(36)}`)
   const output = openSync(`${name}.output`, 'a', 0o600)
   const secrets = openSync(`${name}.secrets`, 'a', 0o600)
@@ -84,7 +84,7 @@ function programName([, ...args]: readonly string[]): string {
 }
 
 /** Records a standard stream once Node has created it. Node does so lazily, and recording must not do it earlier. */
-function recordStream(journal: Journal, name: 'stdout' | 'stderr'): void {
+function recordStream(recorder: Recorder, name: 'stdout' | 'stderr'): void {
   const { get } = Object.getOwnPropertyDescriptor(process, name)!
   let observedStream: NodeJS.WriteStream | undefined
   Object.defineProperty(process, name, {
@@ -92,7 +92,7 @@ function recordStream(journal: Journal, name: 'stdout' | 'stderr'): void {
     enumerable: true,
     get() {
       const stream: NodeJS.WriteStream = get!.call(process)
-      if (stream !== observedStream) tee(stream, journal, name)
+      if (stream !== observedStream) tee(stream, recorder, name)
       observedStream = stream
       return stream
     },
@@ -101,16 +101,16 @@ function recordStream(journal: Journal, name: 'stdout' | 'stderr'): void {
 
 type Write = (chunk: string | Uint8Array, ...rest: unknown[]) => unknown
 
-function tee(stream: { write: unknown }, journal: Journal, source: string): void {
+function tee(stream: { write: unknown }, recorder: Recorder, source: string): void {
   const write = stream.write as Write
   stream.write = function (this: unknown, chunk: string | Uint8Array, ...rest: unknown[]) {
-    journal.output(source, chunk)
+    recorder.output(source, chunk)
     return write.call(this, chunk, ...rest)
   }
 }
 
 /** Records the output of this project's child processes, with fatal errors, which they cannot record themselves. */
-function recordChildren(journal: Journal): void {
+function recordChildren(recorder: Recorder): void {
   subscribe('child_process', message => {
     const { process: child } = message as { process: ChildProcess }
     // The streams exist once spawn has returned, before any output.
@@ -123,7 +123,7 @@ function recordChildren(journal: Journal): void {
         const push = stream.push
         // A listener would make the stream flow before the test reads it.
         stream.push = function (chunk, encoding) {
-          if (chunk) journal.output(`${name} of ${program}`, chunk)
+          if (chunk) recorder.output(`${name} of ${program}`, chunk)
           return push.call(this, chunk, encoding)
         }
       }
@@ -144,7 +144,7 @@ const CLOSE_FRAME = 0x88
 const socketsInError = new WeakSet<Socket>()
 
 /** Records error responses at the socket, since some are written without a `ServerResponse`. */
-function recordErrorAnswers(journal: Journal): void {
+function recordErrorAnswers(recorder: Recorder): void {
   for (const name of ['write', 'end'] as const) {
     const original = Socket.prototype[name] as Write
     Socket.prototype[name] = function (
@@ -167,7 +167,7 @@ function recordErrorAnswers(journal: Journal): void {
       if (status >= '4') socketsInError.add(socket)
       else socketsInError.delete(socket)
     }
-    if (socketsInError.has(socket)) journal.output('error answer', chunk)
-    else if (HUB_ERROR.test(start) || start.charCodeAt(0) === CLOSE_FRAME) journal.output('hub error', chunk)
+    if (socketsInError.has(socket)) recorder.output('error answer', chunk)
+    else if (HUB_ERROR.test(start) || start.charCodeAt(0) === CLOSE_FRAME) recorder.output('hub error', chunk)
   }
 }

@@ -89,7 +89,7 @@ async function capturePages(page: Page, context: BrowserContext, web: WebServer)
   await capture(otherBrowserPage, '07-verify-used')
   for (let sent = 1; sent < 4; sent++) await askForLink(otherBrowserPage, web, ADA)
   await otherBrowserPage.goto(`${web.url}/check-mail`)
-  // The button is disabled by the countdown until the wait is over.
+  // The button is disabled until its countdown ends.
   await otherBrowserPage.evaluate('document.querySelector("#resend").form.requestSubmit()')
   await otherBrowserPage.getByRole('alert').waitFor()
   await capture(otherBrowserPage, '08-check-mail-limited')
@@ -174,7 +174,7 @@ async function captureKeys(page: Page, web: WebServer): Promise<void> {
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
-  const day = 86_400_000
+  const dayMs = 86_400_000
   const create = (name: string | null, scopes: string[] = [], expiresIn: number | null = null) =>
     services.apiKeys.create(
       user.id,
@@ -204,7 +204,7 @@ async function captureKeys(page: Page, web: WebServer): Promise<void> {
   const robot = await create(
     'Warehouse picker, aisle 12',
     ['agent:connect', 'agents:send', 'agents:read'],
-    9 * day,
+    9 * dayMs,
   )
   await create(
     'A key with a very long name that somebody typed in one go because nobody told them that names are short',

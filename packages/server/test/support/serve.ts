@@ -83,7 +83,6 @@ function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
   })
 }
 
-/** Creates an empty folder. */
 export function temporaryFolder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(quickFolder(), 'keyway-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }

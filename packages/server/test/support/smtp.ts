@@ -53,7 +53,6 @@ export interface TestSmtpServer {
 
 export interface TestSmtpOptions {
   startTls?: boolean
-  /** Name in the certificate. */
   certificateFor?: string
   auth?: { user: string; password: string }
 }
@@ -77,7 +76,7 @@ export async function startSmtpServer(
     disableReverseLookup: true,
     ...handlers(state, options),
   })
-  // Some tests have clients that disconnect before the end.
+  // Clients of some tests disconnect during a session.
   server.on('error', () => {})
   server.server.on('connection', (socket: Socket) => {
     state.sockets.set(socket.remotePort!, socket)
@@ -231,7 +230,7 @@ export function parseMail(raw: string): Pick<ReceivedMail, 'raw' | 'headers' | '
   const boundary = /boundary="?([^";]+)/.exec(headers.get('content-type')?.[0] ?? '')?.[1]
   const parts = boundary ? body.split(`--${boundary}`).slice(1, -1).map(splitPart) : [{ headers, body }]
   const read = (type: string) => {
-    const part = parts.find(recipient => recipient.headers.get('content-type')?.[0]?.startsWith(type))
+    const part = parts.find(candidate => candidate.headers.get('content-type')?.[0]?.startsWith(type))
     return part ? decodeBody(part.body, part.headers.get('content-transfer-encoding')?.[0]) : ''
   }
   return { raw, headers, text: read('text/plain'), html: read('text/html') }

@@ -9,7 +9,6 @@ import { createDeliveryWorker, type WebhookDeliveryDeps } from '../../src/webhoo
 import type { WebhookEventType } from '../../src/webhooks/webhook-event.ts'
 import type { Services } from './services.ts'
 
-/** The networks of endpoints in tests. */
 export const LOCAL_NETWORKS = ['127.0.0.0/8', '::1/128']
 
 export interface ReceivedEvent {
@@ -30,7 +29,6 @@ export interface Endpoint {
   ) => { status: number; text?: string; headers?: Record<string, string> } | number
 }
 
-/** A receiver of webhooks on a real socket. */
 export async function openEndpoint(t: TestContext): Promise<Endpoint> {
   const endpoint: Endpoint = { url: '', received: [], answer: () => 200 }
   const server = createServer(async (request, response) => {

@@ -41,10 +41,10 @@ const CONFIG = {
   },
 }
 
-async function sourcesOf({ page, paths }: OpenPages): Promise<[path: string, html: string][]> {
+async function sourcesOf({ page, urls }: OpenPages): Promise<[url: string, html: string][]> {
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ')
   const headers = { accept: 'text/html', cookie }
-  return await Promise.all(paths.map(async path => [path, await sourceOf(path, headers)] as [string, string]))
+  return await Promise.all(urls.map(async url => [url, await sourceOf(url, headers)] as [string, string]))
 }
 
 test('html-validate finds nothing on any page', async t => {
@@ -60,10 +60,10 @@ test('html-validate finds nothing on any page', async t => {
   const validator = new HtmlValidate(new StaticConfigLoader(CONFIG))
   const findings: string[] = []
   for (const opened of [await openFirstPages(t, browser), await openPages(t, browser)]) {
-    for (const [path, html] of await sourcesOf(opened)) {
+    for (const [url, html] of await sourcesOf(opened)) {
       const { results } = await validator.validateString(html)
       for (const { ruleId, line, message } of results.flatMap(({ messages }) => messages))
-        findings.push(`${new URL(path).pathname}:${line} ${ruleId}: ${message}`)
+        findings.push(`${new URL(url).pathname}:${line} ${ruleId}: ${message}`)
     }
   }
   assert.deepEqual(findings, [])
