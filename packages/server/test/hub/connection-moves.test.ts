@@ -14,7 +14,7 @@ type Release = (request: MoveRequest, isAwaited: () => boolean) => Promise<objec
 
 interface TestNodes {
   (id: string): ConnectionMoves
-  /** The node announces that it has left, and is no longer a peer. */
+  /** Announces that the node has left, and removes it from the peers of the others. */
   leave(id: string): void
 }
 

@@ -124,7 +124,7 @@ describe('the nodes that hold a receiver', () => {
     const { receivers, state } = openReceivers(t)
     receivers.promiseNotice('a', USER, KEY)
     const announcement = receivers.announce(CONNECTION)
-    receivers.promiseNotice('a', USER, KEY) // the connection is gone, and the node has asked once more
+    receivers.promiseNotice('a', USER, KEY) // since the connection is gone, and node a has asked again
     await announcement
     assert.notEqual(receivers.announce(CONNECTION), undefined)
     assert.deepEqual(state.peers, ['a', 'b'])

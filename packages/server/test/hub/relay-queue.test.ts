@@ -104,7 +104,7 @@ test('connections of one owner that move leave room for messages of others', asy
 
 test('a command whose caller timed out is not published', async () => {
   const { relay, peer, published, release, settled } = openRelay()
-  void relay.announce() // The announcement is being published until `release()`.
+  void relay.announce() // Its publication ends with `release()`.
   await relay.request([peer], { op: 'deliver', userId: 'owner', to: 'all', frame: 'late' })
   release()
   await settled()

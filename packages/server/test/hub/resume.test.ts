@@ -50,8 +50,8 @@ async function openPair(t: TestContext, overrides: Partial<HubDeps> = {}) {
   let count = 0
   const send = async (data: string | number, to = receiver.ready.connection_id) => {
     sender.send({ type: 'send', id: `${++count}`, to, data })
-    const { delivered, held: untilHeld } = await sender.next('sent')
-    return { delivered, held: untilHeld }
+    const { delivered, held } = await sender.next('sent')
+    return { delivered, held }
   }
   return { ...node, sender, receiver, receiverKey, isListed, send }
 }
@@ -447,11 +447,11 @@ describe('on two nodes, a connection', () => {
       return sender.next('sent')
     }
     const untilHeld = () => until('it is held', async () => (await send('probe')).held === 1)
-    return { services, user, nodes, key, sender, receiver, send, held: untilHeld }
+    return { services, user, nodes, key, sender, receiver, send, untilHeld }
   }
 
   test('is resumed on the other one, with what was written before the break and held since', async t => {
-    const { services, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
+    const { services, nodes, key, receiver, send, untilHeld } = await openTwo(t)
     await send('x'.repeat(40_000))
     await send('2')
     await receiver.next('message')
@@ -474,14 +474,14 @@ describe('on two nodes, a connection', () => {
   async function openSlow(t: TestContext) {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
-    const { promise, resolve: giveUp } = Promise.withResolvers<void>()
-    const { promise: isAsked, resolve: heard } = Promise.withResolvers<void>()
+    const { promise: givenUp, resolve: giveUp } = Promise.withResolvers<void>()
+    const { promise: asked, resolve: noteAsked } = Promise.withResolvers<void>()
     const events: HubDeps['events'] = {
       ...services.storage.events,
       async publish(event, to) {
         if (event.type === 'hub.relay' && event.message.kind === 'released') {
-          heard()
-          await promise
+          noteAsked()
+          await givenUp
         }
         await services.storage.events.publish(event, to)
       },
@@ -492,7 +492,7 @@ describe('on two nodes, a connection', () => {
         connect(services, to.url, key, { ready, lastSeq: 0 }),
       )
       await until('all ask', () => to.hub.connectionCount === times)
-      await isAsked
+      await asked
       return attempts
     }
     const later = async (ms: number) => {
@@ -522,7 +522,7 @@ describe('on two nodes, a connection', () => {
     const [asking] = await startResuming(key, await connect(services, from.url, key), 1)
     await services.apiKeys.rotate(user.id, key.id, 50, caller())
     await later(0)
-    // The hub has read the change before the connection arrives.
+    // Lets the hub read the change before the connection arrives.
     for (let read = 0; read < 3; read++) {
       await setImmediate()
       await services.apiKeys.findMany([key.id])
@@ -543,7 +543,7 @@ describe('on two nodes, a connection', () => {
   })
 
   test('is handed over by a node that shuts down, and resumed on another', async t => {
-    const { services, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
+    const { services, nodes, key, receiver, send, untilHeld } = await openTwo(t)
     const openClient = await connect(services, nodes[0].url, key)
     receiver.socket.terminate()
     await untilHeld()
@@ -565,7 +565,7 @@ describe('on two nodes, a connection', () => {
   })
 
   test('is held for 120 seconds in all when the node that held it shuts down', async t => {
-    const { services, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
+    const { services, nodes, key, receiver, send, untilHeld } = await openTwo(t)
     receiver.socket.terminate()
     await untilHeld()
     services.clock.advance(5000)
@@ -627,7 +627,7 @@ describe('on two nodes, a connection', () => {
   })
 
   test('that moves after the revocation of its key ends on its new node', async t => {
-    const { services, user, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
+    const { services, user, nodes, key, receiver, send, untilHeld } = await openTwo(t)
     receiver.socket.terminate()
     await untilHeld()
     const draining = nodes[0].hub.drain(1000)

@@ -31,8 +31,8 @@ test('replacing nodes one after the other disconnects no agent, loses no message
   const links = createPrintedLinks()
   const nodes = [await startNode(t, settings, links), await startNode(t, settings, links)]
   const url = await startBalancer(t, nodes)
-  const person = await signIn(nodes[0]!.origin, links, 'rolling@example.com')
-  const apiKey: string = (await createKey(nodes[0]!.origin, person.access_token)).body.key
+  const session = await signIn(nodes[0]!.origin, links, 'rolling@example.com')
+  const apiKey: string = (await createKey(nodes[0]!.origin, session.access_token)).body.key
 
   const disconnects: AgentDisconnected[] = []
   const gaps: unknown[] = []

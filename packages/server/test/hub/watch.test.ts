@@ -88,19 +88,19 @@ describe('watch', () => {
     assert.deepEqual(resumedClient.received, [])
     const { connections } = await watch(resumedClient)
     assert.deepEqual(idsOf(connections), [connection_id, silentAgent.id].sort())
-    const eve = await connect(services, url, key)
-    assert.equal((await resumedClient.next('joined')).connection.connection_id, eve.id)
+    const lateAgent = await connect(services, url, key)
+    assert.equal((await resumedClient.next('joined')).connection.connection_id, lateAgent.id)
     await resumedClient.flush()
     assert.deepEqual(resumedClient.received, [])
   })
 
   test('a connection that moves to another key by a renewal joins again, and one that renews its token does not', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
-    const eve = await makeKey(services, userId, { name: 'other' })
+    const otherKey = await makeKey(services, userId, { name: 'other' })
     const watcher = await connect(services, url, key)
     const agent = await connect(services, url, key)
     await watch(watcher)
-    for (const next of [key, eve]) {
+    for (const next of [key, otherKey]) {
       agent.send({ type: 'token', token: await tokenOf(services, next) })
       await agent.next('token_accepted')
     }
@@ -299,15 +299,15 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
       await until('they know each other', () => firstNode.hub.health().otherNodes >= 1)
       const watcher = await connect(services, firstNode.url, key)
       await watch(watcher)
-      const eve = await connect(services, secondNode.url, key)
-      assert.equal((await watcher.next('joined')).connection.connection_id, eve.id)
-      eve.socket.close(1000)
+      const agent = await connect(services, secondNode.url, key)
+      assert.equal((await watcher.next('joined')).connection.connection_id, agent.id)
+      agent.socket.close(1000)
       assert.deepEqual((await watcher.next('left')).reason, 'closed')
     })
   }
 
   test('connections on a node that sends no notices are read from the database', async t => {
-    // The timeout for the second node, which never answers.
+    // Short, since the second node never answers.
     const firstHub = await open('postgres', t, { relayTimeoutMs: 100 })
     const { services, key } = firstHub
     const storage = await createStorage(services.opened.config, services.log)

@@ -51,7 +51,6 @@ export class ScriptedConnection {
     socket.on('error', () => {})
   }
 
-  /** Whether the connection is open. */
   get isOpen(): boolean {
     return this.#socket.readyState === this.#socket.OPEN
   }

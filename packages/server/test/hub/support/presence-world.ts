@@ -24,9 +24,9 @@ const MAX_DELAY_MS = 60
 export const USER = newId(1)
 const KEYS = [newId(2), newId(3)]
 
-/** The frames that one watcher received, in order. */
 export interface Watcher {
   connection: AgentConnection
+  /** Received frames, in order. */
   frames: ServerFrame[]
 }
 

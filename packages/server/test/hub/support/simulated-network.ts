@@ -184,9 +184,7 @@ export class Line {
     })
   }
 
-  /**
-   * Drops all data from now on. Each side notices after its milliseconds, or with null only by its own timeouts.
-   */
+  /** Drops all data from now on. Each side notices after its milliseconds, or with null only by its own timeouts. */
   cut(agentNotices: number | null, serverNotices: number | null): void {
     if (this.isCut) return
     this.isCut = true
