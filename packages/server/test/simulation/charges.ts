@@ -9,14 +9,16 @@ export const CHARGING_APP = 'console'
 export async function charge(person: Person): Promise<void> {
   const { world, random } = person
   const userId = person.userId!
-  const key = person.newKey()
+  const idempotencyKey = person.newIdempotencyKey()
   const chargeRequest = { userId, amount: random.pick(AMOUNTS), description: 'work' }
   const entries = new Set<string>()
   await Promise.all(
     Array.from({ length: random.pick([1, 1, 2]) }, async () => {
       for (let attempt = 0; attempt < 3; attempt++) {
         const outcome = await person
-          .request('charge', ({ charges }) => charges.charge({ id: world.chargingApp }, chargeRequest, key))
+          .request('charge', ({ charges }) =>
+            charges.charge({ id: world.chargingApp }, chargeRequest, idempotencyKey),
+          )
           .then(({ id }) => ({ id }), refusalOf)
         if (typeof outcome === 'object') {
           entries.add(outcome.id)

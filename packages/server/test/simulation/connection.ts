@@ -72,7 +72,7 @@ export class Connection {
     })
   }
 
-  /** Both ends lose the connection. `areDelivered` says whether requests in transit still reach the server. */
+  /** Breaks the connection for both ends. `areDelivered` says whether requests in transit still reach the server. */
   drop(areDelivered: boolean): void {
     if (!this.isBroken) {
       this.isBroken = true
@@ -85,7 +85,7 @@ export class Connection {
     else this.#goAway()
   }
 
-  /** The node closes the connection. */
+  /** Closes the node's end. */
   end(): void {
     this.isBroken = true
     this.#toServer(() => this.#goAway())

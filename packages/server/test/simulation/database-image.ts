@@ -12,7 +12,7 @@ export async function migratedDatabase(): Promise<Uint8Array> {
   try {
     await (await createStorage(sqliteConfig(folder.path), createLog('silent'))).close()
     const database = new DatabaseSync(join(folder.path, 'keyway.db'))
-    // A database in memory has no write-ahead log.
+    // The image is opened in memory, where SQLite has no write-ahead log.
     database.exec('pragma journal_mode = delete')
     const image = database.serialize()
     database.close()

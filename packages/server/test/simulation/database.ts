@@ -102,7 +102,6 @@ export class SimulatedDatabase {
     this.#end(work)
   }
 
-  /** Calls back when a transaction has ended. */
   whenEnded(work: SimulatedTransaction, callback: () => void): void {
     this.#onEnd.set(work, [...(this.#onEnd.get(work) ?? []), callback])
   }

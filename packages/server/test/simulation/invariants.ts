@@ -33,8 +33,8 @@ export class Invariants {
     if (tables.has('users') || tables.has('trial_credits')) this.#checkAccounts()
   }
 
-  /** Checks what may be violated by the passage of time, without a commit. */
-  checkAll(): void {
+  /** Checks what the passage of time may violate, without a commit. */
+  checkDeadlines(): void {
     this.#noteEndedKeys()
     this.#checkConnections()
   }

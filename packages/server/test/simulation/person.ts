@@ -45,8 +45,7 @@ export class Person extends SimulatedProcess {
     return new Promise(resolve => this.world.scheduler.after(this, ms, 'pause', resolve))
   }
 
-  /** A new value for an `Idempotency-Key`. */
-  newKey(): string {
+  newIdempotencyKey(): string {
     return this.random.bytes(16).toString('hex')
   }
 
@@ -95,7 +94,7 @@ export class Person extends SimulatedProcess {
     }
     const key = this.random.pick(this.random.next() < 0.8 ? liveKeys : this.keys)
     if (dice < 0.6) await key.exchange()
-    else if (dice < 0.72) await this.#visit(key)
+    else if (dice < 0.72) await this.#connectAgent(key)
     else if (dice < 0.87) await key.revoke()
     else {
       const successor = await key.rotate(this.random.pick([0, 5, 60]))
@@ -104,7 +103,7 @@ export class Person extends SimulatedProcess {
   }
 
   /** Connects an agent; half of the time its key is revoked a moment later. */
-  async #visit(key: KeyHistory): Promise<void> {
+  async #connectAgent(key: KeyHistory): Promise<void> {
     if (key.hasAgent) return
     key.hasAgent = true
     const robot = new Robot(this.world, `agent of ${key.id}`, key)
@@ -116,7 +115,7 @@ export class Person extends SimulatedProcess {
     if (this.random.next() < 0.5) await key.revoke()
   }
 
-  /** An administrator suspends the account, and activates it again. */
+  /** Has an administrator suspend the account, and activate it again. */
   async #suspend(): Promise<void> {
     if (this.mayBeSuspended) return
     const userId = this.userId!

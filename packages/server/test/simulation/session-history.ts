@@ -47,7 +47,7 @@ export class SessionHistory {
   }
 
   async #refreshUntilAnswered(): Promise<void> {
-    this.#retryKey ??= this.#person.newKey()
+    this.#retryKey ??= this.#person.newIdempotencyKey()
     for (let attempt = 0; attempt < 4; attempt++) {
       const code = await this.#present(this.#token, this.#retryKey, token => this.#rotated(token))
       if (code === 'ok') return
@@ -56,11 +56,12 @@ export class SessionHistory {
     }
   }
 
-  /** Two programs refresh the same token at once. */
+  /** Refreshes with the same token from two programs at once. */
   async race(): Promise<void> {
     this.mayHaveEnded = true
     const token = this.#token
-    const presentToken = () => this.#present(token, this.#person.newKey(), next => this.#rotated(next))
+    const presentToken = () =>
+      this.#present(token, this.#person.newIdempotencyKey(), next => this.#rotated(next))
     const codes = await Promise.all([presentToken(), presentToken()])
     if (codes.includes('refresh_token_reused')) this.#endedByReuse()
   }

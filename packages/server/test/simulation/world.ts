@@ -229,7 +229,7 @@ export class World {
 
   #checkEverySecond(): void {
     this.scheduler.after(this.#self, CHECK_INTERVAL_MS, 'check', () => {
-      this.#invariants.checkAll()
+      this.#invariants.checkDeadlines()
       this.#checkEverySecond()
     })
   }
