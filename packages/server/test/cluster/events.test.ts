@@ -26,10 +26,10 @@ const eventsCheck = async (node: TestNode) =>
 
 /** A signed-in user with a key; `connect` opens a hub connection with it. */
 async function openAgent(node: TestNode, links: ReturnType<typeof createPrintedLinks>, email: string) {
-  const person = await signIn(node.origin, links, email)
-  const { id, key } = (await createKey(node.origin, person.access_token)).body
+  const session = await signIn(node.origin, links, email)
+  const { id, key } = (await createKey(node.origin, session.access_token)).body
   return {
-    person,
+    session,
     id,
     connect: async (to: TestNode) => connectHub(to.origin, (await exchange(node.origin, key)).body.token),
   }
@@ -63,7 +63,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     proxy.cut()
     await until('b reports that no events arrive', () => !receivesEvents(b), 15_000)
     const startedAt = performance.now()
-    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    await revokeKey(a.origin, agent.session.access_token, agent.id)
     const { code, at } = await connection.closed
     assert.equal(code, 4410)
     assert.ok(at - startedAt < patienceMs(10_000), `closed after ${at - startedAt} ms`)
@@ -84,7 +84,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const agent = await openAgent(a, links, 'hole@example.com')
     const connection = await agent.connect(b)
     proxy.blackHole()
-    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    await revokeKey(a.origin, agent.session.access_token, agent.id)
     const startedAt = performance.now()
     const { code, at } = await connection.closed
     assert.deepEqual([code, at - startedAt < patienceMs(10_000)], [4410, true])
@@ -181,7 +181,7 @@ describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisM
     assert.equal((await agentOfB.next(frame => frame.type === 'message')).data, 'hello')
     assert.equal((await agentOfA.next(frame => frame.type === 'sent')).delivered, 1)
     const startedAt = performance.now()
-    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    await revokeKey(a.origin, agent.session.access_token, agent.id)
     const { code, at } = await agentOfB.closed
     assert.equal(code, 4410)
     t.diagnostic(`closed after ${Math.round(at - startedAt)} ms`)
@@ -218,13 +218,13 @@ describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisM
       15_000,
     )
     assert.ok((await isReady(a)) && (await isReady(b)))
-    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    await revokeKey(a.origin, agent.session.access_token, agent.id)
     assert.equal((await connection.closed).code, 4410)
     await redis.start()
     await until('events reach both nodes again', () => receivesEvents(a) && receivesEvents(b), 20_000)
     const secondAgent = await openAgent(a, links, 'back@example.com')
     const secondConnection = await secondAgent.connect(b)
-    await revokeKey(a.origin, secondAgent.person.access_token, secondAgent.id)
+    await revokeKey(a.origin, secondAgent.session.access_token, secondAgent.id)
     assert.equal((await secondConnection.closed).code, 4410)
   })
 

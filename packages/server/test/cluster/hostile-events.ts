@@ -44,21 +44,20 @@ export async function openTappedNodes(t: TestContext, carrier: CarrierName): Pro
   )
   await until('the nodes list each other', () => [a, b].every(node => node.hub.health().otherNodes === 1))
   await tap.follow((await a.services.storage.store.presence.nodes(0)).map(({ id }) => id))
-  const person = await signIn(a.origin, links, 'person@example.com')
-  const { id, key } = (await createKey(a.origin, person.access_token)).body
+  const session = await signIn(a.origin, links, 'person@example.com')
+  const { id, key } = (await createKey(a.origin, session.access_token)).body
   return {
     a,
     b,
     tap,
-    userId: person.user.id,
-    accessToken: person.access_token,
+    userId: session.user.id,
+    accessToken: session.access_token,
     keyId: id,
     startAnother: () => startNode(t, settings, links),
     connect: async to => connectHub(to.origin, (await exchange(a.origin, key)).body.token),
   }
 }
 
-/** Sends a message from one agent to another, and waits for its delivery and acknowledgement. */
 export async function sendAndReceive(from: HubSocket, to: HubSocket, data: string): Promise<void> {
   const id = randomUUID()
   from.send({ type: 'send', id, to: to.id, data })

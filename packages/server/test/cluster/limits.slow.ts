@@ -33,10 +33,10 @@ describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE 
         const nodes = await Promise.all(
           Array.from({ length: count }, () => startNodeProcess(t, settings, links)),
         )
-        const person = await signIn(nodes[0]!.origin, links, 'loaded@example.com')
+        const session = await signIn(nodes[0]!.origin, links, 'loaded@example.com')
         const body = { limits: { requests: [{ limit, per }] } }
         const createdKey = await call(nodes[0]!.origin, 'POST', '/v1/api-keys', {
-          token: person.access_token,
+          token: session.access_token,
           body,
         })
         const perSecond = (3 * limit) / seconds
@@ -69,7 +69,6 @@ async function postgresSettings(t: TestContext): Promise<Record<string, string>>
   return { KEYWAY_DATABASE_URL: await freshPostgres(t) }
 }
 
-/** Exchanges a key; returns the status of the response. */
 async function exchange(origin: string, key: string, agent: Agent): Promise<number> {
   const headers = { 'Content-Type': 'application/json' }
   const outgoing = request(`${origin}/auth/agent-token`, { method: 'POST', agent, headers })

@@ -24,9 +24,9 @@ describe('limits over nodes as processes', { skip: postgresMissing() }, () => {
     const links = createPrintedLinks()
     const startNode = () => startNodeProcess(t, { KEYWAY_DATABASE_URL: url }, links)
     const [a, b] = await Promise.all([startNode(), startNode()])
-    const person = await signIn(a.origin, links, 'limited@example.com')
+    const session = await signIn(a.origin, links, 'limited@example.com')
     const body = { limits: { requests: [{ limit: LIMIT, per: 'day' }] } }
-    const createdKey = await call(a.origin, 'POST', '/v1/api-keys', { token: person.access_token, body })
+    const createdKey = await call(a.origin, 'POST', '/v1/api-keys', { token: session.access_token, body })
     const countPassed = async (origins: string[], attempts: number) => {
       const answers: CallResult[] = []
       while (answers.length < attempts)

@@ -12,13 +12,13 @@ const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 
 describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
   test('an authorization code that is presented twenty times at once is redeemed once', async t => {
-    const { redemption, raceAsShop } = await openShop(t)
+    const { redemption, raceAsShop } = await openNodesWithApp(t)
     const tokens = await raceAsShop(await redemption())
     assert.ok(tokens.access_token && tokens.id_token && tokens.refresh_token)
   })
 
   test('a refresh token that is presented twenty times at once is redeemed once, and the successor ends', async t => {
-    const { origins, headers, redemption, raceAsShop } = await openShop(t)
+    const { origins, headers, redemption, raceAsShop } = await openNodesWithApp(t)
     const firstTokens = await requestToken(origins[0], await redemption(), headers)
     assert.equal(firstTokens.status, 200)
     const refreshOf = (refresh_token: string) => ({ grant_type: 'refresh_token', refresh_token })
@@ -28,7 +28,7 @@ describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
   })
 
   test('a device code that is presented twenty times at once is redeemed once', async t => {
-    const { origins, browser } = await openShop(t)
+    const { origins, browser } = await openNodesWithApp(t)
     const requestAnswer = await postForm(origins[0], '/oauth/device', { client_id: 'keyway-cli' })
     const { device_code, verification_uri_complete } = requestAnswer.body
     const { pathname, search } = new URL(verification_uri_complete)
@@ -42,7 +42,7 @@ describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
 })
 
 /** Two nodes, an app that needs no consent, and a browser in which a person is signed in. */
-async function openShop(t: TestContext) {
+async function openNodesWithApp(t: TestContext) {
   const links = createPrintedLinks()
   const port = String(await freePort())
   // The pages are served under the public URL only.

@@ -32,8 +32,8 @@ describe('behind PgBouncer in transaction mode', { skip: postgresMissing() || po
     await Promise.all(
       Array.from({ length: PEOPLE }, async (_, n) => {
         const [origin, otherOrigin] = n % 2 === 0 ? [a, b] : [b, a]
-        const person = await signIn(origin, links, `pooled${n}@example.com`)
-        const { id, key } = (await createKey(otherOrigin, person.access_token)).body
+        const session = await signIn(origin, links, `pooled${n}@example.com`)
+        const { id, key } = (await createKey(otherOrigin, session.access_token)).body
         const exchangeAnswers = await Promise.all([
           exchange(origin, key),
           exchange(otherOrigin, key),
@@ -43,9 +43,9 @@ describe('behind PgBouncer in transaction mode', { skip: postgresMissing() || po
           exchangeAnswers.map(({ status }) => status),
           [200, 200, 200],
         )
-        assert.equal((await refresh(otherOrigin, person.refresh_token)).status, 200)
+        assert.equal((await refresh(otherOrigin, session.refresh_token)).status, 200)
         const { closed } = await connectHub(otherOrigin, exchangeAnswers[0]!.body.token)
-        await revokeKey(origin, person.access_token, id)
+        await revokeKey(origin, session.access_token, id)
         assert.equal((await closed).code, 4410)
         assert.equal((await exchange(otherOrigin, key)).body.code, 'api_key_revoked')
       }),

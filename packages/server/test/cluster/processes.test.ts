@@ -31,12 +31,12 @@ describe('nodes as processes', { skip: postgresMissing() }, () => {
     const a = await startNodeProcess(t, settings, links)
     const port = String(await freePort())
     const b = await startNodeProcess(t, { ...settings, KEYWAY_PORT: port }, links)
-    const person = await signIn(a.origin, links, 'killed@example.com')
-    const { key } = (await createKey(a.origin, person.access_token)).body
+    const session = await signIn(a.origin, links, 'killed@example.com')
+    const { key } = (await createKey(a.origin, session.access_token)).body
     const token = (await exchange(a.origin, key)).body.token
     const [agentOfA, agentOfB] = [await connectHub(a.origin, token), await connectHub(b.origin, token)]
     const listedIds = async () => {
-      const { body } = await call(a.origin, 'GET', '/v1/agents', { token: person.access_token })
+      const { body } = await call(a.origin, 'GET', '/v1/agents', { token: session.access_token })
       return body.data.map((agent: { connection_id: string }) => agent.connection_id)
     }
     const untilListed = async (ids: string[], ms: number) => {

@@ -54,9 +54,9 @@ export async function raceRevocations(
   links: PrintedLinks,
   rounds: number,
 ): Promise<void> {
-  const person = await signIn(origins[0], links, 'revoking@example.com')
+  const session = await signIn(origins[0], links, 'revoking@example.com')
   for (let round = 0; round < rounds; round++) {
-    const { id, key } = (await createKey(origins[round % 2]!, person.access_token)).body
+    const { id, key } = (await createKey(origins[round % 2]!, session.access_token)).body
     const firstSuccess = Promise.withResolvers<void>()
     let isAnswered = false
     const work = async (n: number): Promise<void> => {
@@ -68,7 +68,7 @@ export async function raceRevocations(
     }
     const allWork = Promise.all(Array.from({ length: WORKERS }, (_, n) => work(n)))
     await Promise.race([firstSuccess.promise, allWork])
-    assert.equal((await revokeKey(origins[round % 2]!, person.access_token, id)).status, 200)
+    assert.equal((await revokeKey(origins[round % 2]!, session.access_token, id)).status, 200)
     isAnswered = true
     await allWork
   }

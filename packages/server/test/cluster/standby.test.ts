@@ -24,7 +24,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     test(title, async t => {
       const primary = await startPostgresServer()
       t.after(() => primary.remove())
-      const url = await createOrdinaryUser(primary)
+      const url = await createDatabaseOfOrdinaryUser(primary)
       const standby = await primary.startStandby(synchronous)
       t.after(() => standby.remove())
       const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url }
@@ -42,7 +42,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
   test('that replicates synchronously is reported by doctor if the COMMIT of the role does not wait for it', async t => {
     const primary = await startPostgresServer()
     t.after(() => primary.remove())
-    const url = await createOrdinaryUser(primary)
+    const url = await createDatabaseOfOrdinaryUser(primary)
     const standby = await primary.startStandby(true)
     t.after(() => standby.remove())
     await withClient(primary.url, client => client.query('alter role service set synchronous_commit = local'))
@@ -70,15 +70,15 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
 })
 
 /** Creates a database that is owned by a role without other privileges; returns its URL. */
-async function createOrdinaryUser({ url }: PostgresServer): Promise<string> {
+async function createDatabaseOfOrdinaryUser({ url }: PostgresServer): Promise<string> {
   await withClient(url, async client => {
     await client.query('create role service login')
     await client.query('create database service owner service')
   })
-  const urlOfUser = new URL(url)
-  urlOfUser.username = 'service'
-  urlOfUser.pathname = '/service'
-  return urlOfUser.href
+  const databaseUrl = new URL(url)
+  databaseUrl.username = 'service'
+  databaseUrl.pathname = '/service'
+  return databaseUrl.href
 }
 
 async function standbysOf(settings: Record<string, string>): Promise<Finding> {

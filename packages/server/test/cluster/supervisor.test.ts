@@ -21,8 +21,8 @@ describe('several processes on one port', { skip: postgresMissing() || skipUnles
       KEYWAY_PUBLIC_URL: 'http://localhost:9',
     }
     const { origin, served } = await startNodeProcess(t, settings, links)
-    const person = await signIn(origin, links, 'many@example.com')
-    const { key } = (await createKey(origin, person.access_token)).body
+    const session = await signIn(origin, links, 'many@example.com')
+    const { key } = (await createKey(origin, session.access_token)).body
     const firstPids = childPids(served.pid)
     assert.equal(firstPids.length, 2)
 

@@ -24,12 +24,12 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing() }, () => {
 
   test('revoking a key on one node closes its connections on the other: p99 of 100 under a second', async t => {
     const { a, b, links } = await openPair(t)
-    const person = await signIn(a.origin, links, 'closing@example.com')
+    const session = await signIn(a.origin, links, 'closing@example.com')
     const closedAfterMs: number[] = []
     for (let n = 0; n < 100; n++) {
-      const { id, key } = (await createKey(a.origin, person.access_token)).body
+      const { id, key } = (await createKey(a.origin, session.access_token)).body
       const connection = await connectHub(b.origin, (await exchange(b.origin, key)).body.token)
-      await revokeKey(a.origin, person.access_token, id)
+      await revokeKey(a.origin, session.access_token, id)
       const answeredAt = performance.now()
       const { code, at } = await connection.closed
       assert.equal(code, 4410)
@@ -49,10 +49,10 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing() }, () => {
   test('of concurrent refreshes on two nodes one succeeds, and retries with one key get one successor', async t => {
     const { a, origins, links } = await openPair(t)
     for (let round = 0; round < 15; round++) {
-      const person = await signIn(a.origin, links, `refresh-${round}@example.com`)
-      const key = `honest-retry-of-round-${round}`
+      const session = await signIn(a.origin, links, `refresh-${round}@example.com`)
+      const idempotencyKey = `honest-retry-of-round-${round}`
       const retries = await Promise.all(
-        Array.from({ length: 8 }, (_, n) => refresh(origins[n % 2]!, person.refresh_token, key)),
+        Array.from({ length: 8 }, (_, n) => refresh(origins[n % 2]!, session.refresh_token, idempotencyKey)),
       )
       const successors = new Set(retries.map(answer => answer.body.refresh_token))
       assert.deepEqual([retries.every(answer => answer.status === 200), successors.size], [true, 1])

@@ -26,11 +26,9 @@ import {
 import { patienceMs, until } from '../support/patience.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 
-/** Unsealed hints are delivered once in this interval, without duplicates. */
+/** The interval at which a node delivers unsealed hints, without duplicates (storage/unsealed-hints.ts). */
 const HINT_INTERVAL_MS = 250
-/**
- * So many messages that awaiting a response to each would take far longer than a busy machine needs for all of them.
- */
+/** So many messages that awaiting a response to each would take far longer than a busy machine needs for all. */
 const MESSAGES = 20
 
 /** A migration of the next minor version, which may only add tables and columns. */
@@ -44,8 +42,8 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
     const node = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
-    const person = await signIn(node.origin, links, 'before@example.com')
-    const { id, key } = (await createKey(node.origin, person.access_token)).body
+    const session = await signIn(node.origin, links, 'before@example.com')
+    const { id, key } = (await createKey(node.origin, session.access_token)).body
     const connection = await connectHub(node.origin, (await exchange(node.origin, key)).body.token)
 
     const newerStorage = await createStorage(postgresConfig(url), createLog('silent'))
@@ -55,7 +53,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     // Every connection of the pool has prepared statements of its own, so all connections must be used.
     const exchanges = await Promise.all(Array.from({ length: 50 }, () => exchange(node.origin, key)))
     assert.deepEqual(new Set(exchanges.map(answer => answer.status)), new Set([200]))
-    const refreshed = await refresh(node.origin, person.refresh_token)
+    const refreshed = await refresh(node.origin, session.refresh_token)
     assert.equal(refreshed.status, 200)
     assert.equal((await createKey(node.origin, refreshed.body.access_token)).status, 201)
     await signIn(node.origin, links, 'after@example.com')
@@ -84,13 +82,13 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     const redis = carrier === 'Redis' ? await startRedis(t) : null
     const settings = { KEYWAY_DATABASE_URL: url, ...(redis ? { KEYWAY_EVENTS_URL: redis.url } : {}) }
     const node = await startNode(t, settings, links)
-    const person = await signIn(node.origin, links, 'mixed@example.com')
-    const { id, key } = (await createKey(node.origin, person.access_token)).body
+    const session = await signIn(node.origin, links, 'mixed@example.com')
+    const { id, key } = (await createKey(node.origin, session.access_token)).body
     const agent = await connectHub(node.origin, (await exchange(node.origin, key)).body.token)
     const receivedTypes: string[] = []
     node.services.storage.events.subscribe(event => receivedTypes.push(event.type))
     const oldNode = await imitateOldNode(t, url, redis?.url)
-    const userId = person.user.id
+    const userId = session.user.id
 
     // Unsealed hints are ignored before the node that sends them is listed.
     await oldNode.publish({ type: 'user.changed', userId })
@@ -138,7 +136,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     }
     assert.ok(performance.now() - startedAt < MESSAGES * patienceMs(RELAY_TIMEOUT_MS))
 
-    await revokeKey(node.origin, person.access_token, id)
+    await revokeKey(node.origin, session.access_token, id)
     assert.equal((await agent.closed).code, 4410)
     await until('the old node receives the hint', () =>
       oldNode.unsealed.some(text => text.includes('api_key.changed') && text.includes(id)),

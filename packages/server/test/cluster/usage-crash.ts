@@ -159,9 +159,14 @@ export async function crashWhileCounting(
         }
       }
     }
-    const person = await storage.store.usage.read({ userId: user.id, keyId: null }, 'hour', 0, DISTANT_FUTURE)
+    const personRows = await storage.store.usage.read(
+      { userId: user.id, keyId: null },
+      'hour',
+      0,
+      DISTANT_FUTURE,
+    )
     for (const [name, stored] of totals) {
-      const personTotal = person.reduce((sum, row) => sum + countOf(row, name), 0)
+      const personTotal = personRows.reduce((sum, row) => sum + countOf(row, name), 0)
       // The key creations were API calls of the person without a key; how many of them a crash lost is unknown.
       if (name === 'apiCalls') assert.ok(personTotal >= stored && personTotal <= stored + keys.length)
       else assert.equal(personTotal, stored, `${name} of the person`)
@@ -233,7 +238,7 @@ class Answers {
       this.#recent[node] = recentAnswers.slice(recentAnswers.length >> 1)
   }
 
-  /** Called when a killed node is running again: the counts of its answers from `since` on may be lost. */
+  /** Marks a killed node's answers from `since` on: their counts may be lost. */
   markLostSince(node: number, since: number): void {
     for (const { name, at } of this.#recent[node]!) if (at >= since) this.#tally(name).atRisk++
     this.#recent[node] = []

@@ -132,10 +132,10 @@ function stopReadingForAWhile(socket: WebSocket): void {
 async function connectMembers(world: World, origin: string): Promise<Member[]> {
   const email = 'resumed@example.com'
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
-  const person = (await verifyLink(origin, email, (await world.target.mail(email, 10_000))!)).body
+  const session = (await verifyLink(origin, email, (await world.target.mail(email, 10_000))!)).body
   const members: Member[] = []
   for (let n = 0; n < AGENTS; n++) {
-    const { key, id } = (await createKey(origin, person.access_token)).body
+    const { key, id } = (await createKey(origin, session.access_token)).body
     members.push(createMember(origin, key, id))
   }
   while (!members.every(({ agent }) => agent.connected)) await wait(100)

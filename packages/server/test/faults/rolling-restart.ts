@@ -28,8 +28,8 @@ export async function rollingRestart(seed: number, scale: number): Promise<Scena
 async function restartUnderLoad(world: World, origin: string, rounds: number): Promise<void> {
   const email = 'rolling@example.com'
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
-  const person = (await verifyLink(origin, email, (await world.target.mail(email, 10_000))!)).body
-  const key = (await createKey(origin, person.access_token)).body
+  const session = (await verifyLink(origin, email, (await world.target.mail(email, 10_000))!)).body
+  const key = (await createKey(origin, session.access_token)).body
   const agent = new Agent({ url: origin, apiKey: key.key })
   const received: unknown[] = []
   agent.on('message', ({ data }) => received.push(data))
@@ -44,7 +44,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   const sendRequest = (n: number): Promise<CallResult> =>
     n % 2 === 0
       ? exchange(origin, key.key)
-      : call(origin, 'GET', '/v1/me', { token: person.access_token }, 5_000)
+      : call(origin, 'GET', '/v1/me', { token: session.access_token }, 5_000)
   const sendWithRetry = async (n: number) => {
     const startedAt = performance.now()
     const isSuccess = (answer: CallResult | null) => answer !== null && answer.status === 200
@@ -70,7 +70,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
     while (!isOver) {
       const sendMessage = () =>
         call(origin, 'POST', `/v1/agents/${key.id}/messages`, {
-          token: person.access_token,
+          token: session.access_token,
           body: { data: ++sentCount },
         }).catch(() => null)
       let answer = await sendMessage()

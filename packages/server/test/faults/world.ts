@@ -198,16 +198,16 @@ async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps
 }
 
 const TOKEN = /[?&]token=([\w-]{43})/
-const readTokens = new WeakMap<TestSmtpServer, Set<string>>()
+const returnedTokens = new WeakMap<TestSmtpServer, Set<string>>()
 
 async function readMail(smtp: TestSmtpServer, email: string, patience: number): Promise<string | null> {
-  const readSoFar = readTokens.get(smtp) ?? new Set()
-  readTokens.set(smtp, readSoFar)
+  const returnedBefore = returnedTokens.get(smtp) ?? new Set()
+  returnedTokens.set(smtp, returnedBefore)
   for (let waited = 0; waited < patience; waited += 25) {
     for (const mail of smtp.mails) {
       const token = mail.recipients.includes(email) ? TOKEN.exec(mail.text)?.[1] : undefined
-      if (!token || readSoFar.has(token)) continue
-      readSoFar.add(token)
+      if (!token || returnedBefore.has(token)) continue
+      returnedBefore.add(token)
       return token
     }
     await wait(25)

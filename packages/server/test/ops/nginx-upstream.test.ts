@@ -23,8 +23,8 @@ test('behind the documented nginx neither a restart nor the death of a node fail
   const ports = [await freePort(), await freePort()]
   const startNode = (port: number) => startNodeProcess(t, { ...database, KEYWAY_PORT: String(port) }, links)
   const nodes = await Promise.all(ports.map(startNode))
-  const person = await signIn(nodes[0]!.origin, links, 'ada@example.com')
-  const { key } = (await createKey(nodes[0]!.origin, person.access_token)).body
+  const session = await signIn(nodes[0]!.origin, links, 'ada@example.com')
+  const { key } = (await createKey(nodes[0]!.origin, session.access_token)).body
   const sendRequest = await startProxy(t, ports)
 
   const statuses = new Map<number, number>()
@@ -39,7 +39,7 @@ test('behind the documented nginx neither a restart nor the death of a node fail
   const client = async () => {
     while (!isOver) {
       await countStatus(sendRequest('/auth/agent-token', { api_key: key }))
-      await countStatus(sendRequest('/v1/me', undefined, person.access_token))
+      await countStatus(sendRequest('/v1/me', undefined, session.access_token))
     }
   }
   const allClients = Promise.all(Array.from({ length: CLIENTS }, client))
@@ -47,7 +47,7 @@ test('behind the documented nginx neither a restart nor the death of a node fail
     for (const [index, port] of ports.entries()) {
       assert.equal(await nodes[index]!.served.end(signal), signal === 'SIGTERM' ? 0 : signal)
       nodes[index] = await startNode(port)
-      // Requests that this node refused while it was down would have no node left to retry if the other one ended now.
+      // Waits for requests that this node refused while it was down: nginx retries them on the other, which ends next.
       await Promise.all(pendingAnswers)
     }
   isOver = true
