@@ -21,13 +21,13 @@ interface CountingStore {
 /** Wraps a store to count its writes and to simulate a lost connection. */
 function createCountingStore(store: LeaseStore): CountingStore {
   const state: CountingStore = { store, writes: 0, isCut: false }
-  const methods = Object.entries(store).map(([name, verb]) => [
+  const methods = Object.entries(store).map(([name, method]) => [
     name,
     async (...args: unknown[]) => {
       state.beforeEach?.()
       if (state.isCut) throw new Error('the connection is lost')
       if (name === 'write' || name === 'renewHolder') state.writes++
-      return (verb as (...args: unknown[]) => unknown)(...args)
+      return (method as (...args: unknown[]) => unknown)(...args)
     },
   ])
   state.store = Object.fromEntries(methods) as LeaseStore

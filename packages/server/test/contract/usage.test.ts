@@ -6,7 +6,6 @@ import { noUsage, type UsageCounts, type UsageRow, usageRows } from '../../src/u
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { insertUser, NOW, race } from './fixtures.ts'
 
-/** The rows of one use of a key. */
 function rows(userId: string, keyId: string | null, at: number, counts: Partial<UsageCounts>): UsageRow[] {
   return usageRows(userId, keyId, at, { ...noUsage(), ...counts })
 }

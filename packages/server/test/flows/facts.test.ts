@@ -220,7 +220,7 @@ forEachEngine(engine => {
       `audit: api_key.limits_changed of ${keyId}`,
       eventLine('api_key_limits_changed', keyId),
     ])
-    // The operation that suspends records the event itself. An event needs a user, and this key has no owner.
+    // No security event: the suspension records its own, and a key without an owner has no user for one.
     assert.deepEqual(await append('user.suspended', userRecord), [`audit: user.suspended of ${user.id}`])
     assert.deepEqual(await append('api_key.limits_changed', { ...keyRecord, user_id: null }), [
       `audit: api_key.limits_changed of ${keyId}`,

@@ -46,7 +46,7 @@ async function withTraces(services: Services) {
       AbortSignal.timeout(5000),
     )
   const { token } = await services.sendTo('stays@example.com')
-  return { user, used: usedLink.token, stranger: { token, email: address('stays@example.com') } }
+  return { user, used: usedLink.token, proofOfStranger: { token, email: address('stays@example.com') } }
 }
 
 /** The tables that contain a text in any column. */
@@ -185,7 +185,7 @@ forEachEngine(engine => {
 
   test('deleting erases the address everywhere, and queued mail to it is not sent', async t => {
     const services = await openServices(engine, t)
-    const { user, stranger, used } = await withTraces(services)
+    const { user, proofOfStranger, used } = await withTraces(services)
     assert.ok((await tablesWith(services, ERASED_ADDRESS)).length >= 6)
     await services.users.delete(user.id)
     assert.deepEqual(await tablesWith(services, ERASED_ADDRESS), [])
@@ -195,7 +195,7 @@ forEachEngine(engine => {
       dueMails.map(({ recipient }) => recipient),
       ['stays@example.com'],
     )
-    assert.equal(await refusedWith(services.magicLinks.verify(stranger, 'api', caller())), 'none')
+    assert.equal(await refusedWith(services.magicLinks.verify(proofOfStranger, 'api', caller())), 'none')
 
     // The hash that replaced the address matches only that address.
     const verify = (token: string, email: string) =>

@@ -30,7 +30,6 @@ async function openWebhooks(engine: EngineName, t: TestContext, overrides: Servi
   const endpoint = await openEndpoint(t)
   const webhooks = await services.webhooks()
   const delivery = deliveryOf(services)
-  /** Opens another node on the same database. */
   async function openAnotherNode() {
     const openedStorage = services.opened
     return openServices(engine, t, {

@@ -68,7 +68,7 @@ async function open(engine: EngineName, t: TestContext) {
   }
   await server.call('DELETE', `/v1/api-keys/${keys.revoked.id}`, { token: admin.token })
   const link = await server.sendTo('admin@example.com')
-  const page = await server.magicLinks.verify(
+  const pageSignIn = await server.magicLinks.verify(
     { token: link.token, email: 'admin@example.com' as never },
     'page',
     server.caller(),
@@ -79,7 +79,7 @@ async function open(engine: EngineName, t: TestContext) {
   const appSession = await server.storage.transaction(tx =>
     server.sessions.open(tx, admin.user, preparedSession),
   )
-  const app = await server.sessions.appTokens(admin.user, appSession)
+  const appTokens = await server.sessions.appTokens(admin.user, appSession)
 
   // The rights are withdrawn on another node just before the calls, so they must not be cached.
   const node = await server.opened.reopen()
@@ -119,7 +119,7 @@ async function open(engine: EngineName, t: TestContext) {
     {
       name: 'a page cookie',
       token: null,
-      cookie: page.cookie,
+      cookie: pageSignIn.cookie,
       refusals: refuseAll('authentication_required'),
     },
     {
@@ -160,7 +160,7 @@ async function open(engine: EngineName, t: TestContext) {
     },
     {
       name: "an app's token with every scope",
-      token: app.accessToken,
+      token: appTokens.accessToken,
       refusals: refuseAll('insufficient_scope'),
     },
   ]

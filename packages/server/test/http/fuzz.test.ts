@@ -6,9 +6,7 @@ import { anyText } from '../support/any-text.ts'
 import { basicAuthorization, openServer } from '../support/http.ts'
 
 const RUNS = 1500
-/**
- * A request that takes more processor time fails the test. Real time is not measured, since a busy machine prolongs it.
- */
+/** The processor time above which a request fails the test. A busy machine would prolong its real time. */
 const SLOW_MICROSECONDS = 2_000_000
 const seed = Number(process.env.KEYWAY_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
@@ -165,7 +163,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     },
     { weight: 2, arbitrary: fc.constant(basicAuthorization('reports', secret).Authorization!) },
   )
-  // Leaves out the routes that end the session, which the rest of the run needs.
+  // Leaves out the route that ends the session, which the rest of the run needs.
   const routes = server.app.routes.filter(({ operation }) => operation !== 'endSession')
   const anyRequest = fc.record({
     route: fc.constantFrom(...routes),
@@ -204,7 +202,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     ),
     { numRuns: RUNS, seed },
   )
-  // Signs in again, since an unrestricted key that a request presented may have ended the first session.
+  // Signs in again: a request with the key may have ended all sessions (DELETE /v1/sessions).
   const { tokens: fresh } = await server.signIn('ada@example.com')
   assert.equal((await server.get('/v1/me', { token: fresh.accessToken })).status, 200)
 })

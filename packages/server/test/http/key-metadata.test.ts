@@ -25,12 +25,10 @@ function metadataOfSize(bytes: number): { text: string } {
   return { text: 'x'.repeat(bytes - JSON.stringify({ text: '' }).length) }
 }
 
-/** An object with this nesting. */
 function nestedObject(levels: number): object {
   return levels === 1 ? {} : { in: nestedObject(levels - 1) }
 }
 
-/** Returns a function that introspects a token as this app. */
 function introspectAs(server: Awaited<ReturnType<typeof openServer>>, id: string, secret: string) {
   const headers = { Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` }
   return async (token: string) => (await server.post('/auth/introspect', { token }, { headers })).body

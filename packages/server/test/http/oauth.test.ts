@@ -17,7 +17,7 @@ const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 const UNKNOWN_KEY = `svc_${'0'.repeat(32)}`
 
-/** A server with a key, an app with a secret, a public app, and an app whose audience may be requested. */
+/** A server with a user, an app with a secret, a public app, and an app whose audience may be requested. */
 async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOverrides = {}) {
   const server = await openServer(engine, t, overrides)
   const { tokens, user } = await server.signIn('ada@example.com')

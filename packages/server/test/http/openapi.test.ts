@@ -225,7 +225,7 @@ async function webhookIds({ webhooks }: Awaited<ReturnType<typeof openServer>>) 
   return { '{webhook_id}': webhook.id, '{delivery_id}': id, '{secret_id}': secret.id }
 }
 
-/** A user, a key, an app and a link, as in the examples. */
+/** A server with the objects of the examples; `callExample` creates those that a call may end. */
 async function openWorld(t: TestContext) {
   const server = await openServer('sqlite', t, {
     webhookPrivateNetworks: ['127.0.0.0/8'],
@@ -317,7 +317,7 @@ async function openWorld(t: TestContext) {
     if (route.errorFormat === 'oauth') return await server.form(path, body as Record<string, string>)
     return await server.call(route.method, path, { body, headers })
   }
-  /** The version that the fixed address redirects to. */
+  /** Gets the package of the version that the unversioned path `latest` redirects to. */
   async function getPackage(latest: string): Promise<CallAnswer> {
     const { headers } = await server.get(latest)
     return server.get(headers.get('location')!)
