@@ -12,12 +12,12 @@ import { temporaryFolder } from '../support/serve.ts'
 
 /** Settings with a new empty database. */
 export async function freshSettings(engine: EngineName, t: TestContext): Promise<Record<string, string>> {
-  const settings = settingsOfFolder(t)
+  const settings = settingsWithFolder(t)
   return engine === 'sqlite' ? settings : { ...settings, KEYWAY_DATABASE_URL: await freshPostgres(t) }
 }
 
 /** Settings with a new data folder, and a folder for the journal in it. */
-export function settingsOfFolder(t: TestContext): Record<string, string> {
+export function settingsWithFolder(t: TestContext): Record<string, string> {
   const folder = temporaryFolder()
   t.after(folder.remove)
   const journal = join(folder.path, 'journal')

@@ -11,7 +11,7 @@ import { keyway, outputOf } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
-import { charge, giveConsent, type ReplayAnswer, replayInProcess, settingsOfFolder } from './commands.ts'
+import { charge, giveConsent, type ReplayAnswer, replayInProcess, settingsWithFolder } from './commands.ts'
 import { namesIn, writeJournal } from './files.ts'
 import { connect, loseLastTransactions, me, rowsOf } from './lost-transactions.ts'
 import type { Loss } from './rewind.ts'
@@ -228,7 +228,7 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
 
 describe('a replay is refused and changes nothing', () => {
   test('with a missing or corrupt journal, or one of another service or a newer version', async t => {
-    const settings = settingsOfFolder(t)
+    const settings = settingsWithFolder(t)
     const { services } = await startNode(t, settings)
     const journal = settings.KEYWAY_JOURNAL_DIR!
     const folder = join(journal, 'other')
@@ -260,7 +260,7 @@ describe('a replay is refused and changes nothing', () => {
 })
 
 test('a replay skips a last line that a crash truncated, and counts missing rows', async t => {
-  const settings = settingsOfFolder(t)
+  const settings = settingsWithFolder(t)
   const { services } = await startNode(t, settings)
   const journal = settings.KEYWAY_JOURNAL_DIR!
   const entries: JournalEntry[] = [

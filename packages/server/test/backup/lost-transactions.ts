@@ -130,7 +130,6 @@ export function me(origin: string, token: string) {
   return call(origin, 'GET', '/v1/me', { token })
 }
 
-/** Opens a connection to the hub with this key. */
 export async function connect({ origin }: TestNode, { key }: { key: string }) {
   const answer = await exchange(origin, key)
   assert.equal(answer.status, 200, JSON.stringify(answer.body))

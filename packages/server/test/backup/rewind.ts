@@ -8,7 +8,7 @@ import { postgresConfig } from '../support/engines.ts'
 import { freshPostgres } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
 import { clusterUrl, databaseUrl, withClient } from '../support/postgres.ts'
-import { settingsOfFolder } from './commands.ts'
+import { settingsWithFolder } from './commands.ts'
 
 /** How a database can lose its last transactions. */
 export type Loss = 'a copied SQLite file' | 'a PostgreSQL snapshot' | 'an asynchronous failover'
@@ -24,7 +24,7 @@ export interface Rewindable {
 }
 
 export async function openRewindable(loss: Loss, t: TestContext): Promise<Rewindable> {
-  if (loss === 'a copied SQLite file') return copiedFile(settingsOfFolder(t))
+  if (loss === 'a copied SQLite file') return copiedFile(settingsWithFolder(t))
   return loss === 'a PostgreSQL snapshot' ? snapshot(t) : failover(t)
 }
 
@@ -48,7 +48,7 @@ function copiedFile(settings: Record<string, string>): Rewindable {
 
 async function snapshot(t: TestContext): Promise<Rewindable> {
   const url = await freshPostgres(t)
-  const settings = { ...settingsOfFolder(t), KEYWAY_DATABASE_URL: url }
+  const settings = { ...settingsWithFolder(t), KEYWAY_DATABASE_URL: url }
   const name = new URL(url).pathname.slice(1)
   const copyName = `${name}_copy`
   const cluster = await clusterUrl()
@@ -69,7 +69,7 @@ async function failover(t: TestContext): Promise<Rewindable> {
   const primary = await startPostgresServer()
   t.after(() => primary.remove())
   await (await createStorage(postgresConfig(primary.url), createLog('silent'))).close()
-  const settings = { ...settingsOfFolder(t), KEYWAY_DATABASE_URL: primary.url }
+  const settings = { ...settingsWithFolder(t), KEYWAY_DATABASE_URL: primary.url }
   return {
     settings,
     async saveState() {

@@ -16,7 +16,7 @@ const folder = temporaryFolder()
 let settings: Record<string, string>
 let server: ServedProcess
 let journey: Journey
-const ada = 'ada@example.com'
+const ADA = 'ada@example.com'
 const MAILS_AN_HOUR = 10
 /** A change takes effect within a second, as documented; the rest is for the start of the command itself. */
 const PROPAGATION_MS = 3000
@@ -188,16 +188,16 @@ describe('the command line', () => {
   })
 
   test('inbox shows the mail of one address', async () => {
-    await signIn(ada)
-    const { data } = await runJson('inbox', '--to', ada)
+    await signIn(ADA)
+    const { data } = await runJson('inbox', '--to', ADA)
     assert.ok(data.some((mail: { link: string | null }) => mail.link?.startsWith(`${server.url}/verify?`)))
     assert.deepEqual((await runJson('inbox', '--to', 'nobody@example.com')).data, [])
   })
 
   test('users show lists keys, sessions and mails, and no secret', async () => {
-    const { access_token } = await signIn(ada)
+    const { access_token } = await signIn(ADA)
     const { key } = await journey.createKey(access_token, 'shown')
-    const { status, out } = await keyway('users', 'show', ada)
+    const { status, out } = await keyway('users', 'show', ADA)
     assert.equal(status, 0)
     assert.match(out, /svc_\w{8}… +active +shown/)
     assert.match(out, /sign_in +sent/)
@@ -206,7 +206,7 @@ describe('the command line', () => {
   })
 
   test('a running server refuses a key within a second after keys revoke', async () => {
-    const { access_token } = await signIn(ada)
+    const { access_token } = await signIn(ADA)
     const { id, key } = await journey.createKey(access_token, 'ended')
     const socket = await journey.connect(await journey.exchange(key))
     const closed = closeCode(socket)
@@ -242,7 +242,7 @@ describe('the command line', () => {
   })
 
   test('keys limit sets and clears what the owner sees as operator_limits', async () => {
-    const { access_token } = await signIn(ada)
+    const { access_token } = await signIn(ADA)
     const { id } = await journey.createKey(access_token, 'limited')
     const limits = {
       requests: [
@@ -513,7 +513,7 @@ describe('the command line', () => {
   })
 
   test('keys rotate-signing publishes a new key and ends no session', async () => {
-    const { access_token } = await signIn(ada)
+    const { access_token } = await signIn(ADA)
     const { kid } = await runJson('keys', 'rotate-signing')
     assert.ok(kid)
     await journey.me(access_token)
@@ -532,7 +532,7 @@ describe('the command line', () => {
   })
 
   test('mail test sends one mail, and doctor reports no problem', async () => {
-    assert.equal((await runJson('mail', 'test', ada)).state, 'sent')
+    assert.equal((await runJson('mail', 'test', ADA)).state, 'sent')
     const { findings } = await runJson('doctor')
     assert.ok(
       findings.every((each: { ok: boolean }) => each.ok),

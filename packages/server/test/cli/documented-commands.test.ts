@@ -168,7 +168,6 @@ describe('the commands in the documents', () => {
   }
 })
 
-/** A file with one line of JSON. */
 function fileOf(folder: string, line: object): string {
   const path = join(folder, 'import.jsonl')
   writeFileSync(path, `${JSON.stringify(line)}\n`)

@@ -15,7 +15,7 @@ import { newPerson } from '../support/web.ts'
 import { EXAMPLES } from './example.ts'
 import { signInOnPage, startRunning } from './running.ts'
 
-const browser = sharedBrowser()
+const openBrowser = sharedBrowser()
 const APACHE = '/usr/sbin/apache2'
 const isInstalled = existsSync(APACHE) && existsSync('/usr/lib/apache2/modules/mod_auth_openidc.so')
 const skip = skipWithout(isInstalled, 'libapache2-mod-auth-openidc is not installed here')
@@ -24,8 +24,8 @@ forEachEngine(engine => {
   test('Apache with mod_auth_openidc signs a browser in, in front of a site without OAuth', {
     skip,
   }, async t => {
-    const openedBrowser = await browser(t)
-    if (!openedBrowser) return
+    const browser = await openBrowser(t)
+    if (!browser) return
     const web = await startRunning(engine, t)
     const port = await freePort()
     const site = `http://localhost:${port}`
@@ -50,7 +50,7 @@ forEachEngine(engine => {
       /resuming normal operations/,
     )
 
-    const { page } = await newPerson(openedBrowser)
+    const { page } = await newPerson(browser)
     await page.goto(`${site}/pages/start?mode=plain`)
     await signInOnPage(page, web, 'ada@example.com')
     await page.waitForURL(`${site}/pages/start?mode=plain`)

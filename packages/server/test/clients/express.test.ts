@@ -8,19 +8,19 @@ import { newPerson, type WebServer } from '../support/web.ts'
 import { installExample, startExample } from './example.ts'
 import { signInOnPage, startRunning } from './running.ts'
 
-const browser = sharedBrowser()
+const openBrowser = sharedBrowser()
 const ADA = 'ada@example.com'
 const PRIVATE_NETWORKS = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
 
 forEachEngine(engine => {
   test('the example with Express and openid-client signs people in and out, of its own session and at Keyway', async t => {
-    const openedBrowser = await browser(t)
-    if (!openedBrowser || !(await installExample(t, 'express'))) return
+    const browser = await openBrowser(t)
+    if (!browser || !(await installExample(t, 'express'))) return
     const web = await startRunning(engine, t)
     const { origin, port, secret } = await registerProduct(web, '/callback')
     await startExample(t, ['express', 'server.mjs'], settingsOf(web, port, secret))
 
-    const { page } = await newPerson(openedBrowser)
+    const { page } = await newPerson(browser)
     await page.goto(origin)
     await page.getByRole('link', { name: 'Sign in' }).click()
     await signInOnPage(page, web, ADA)
@@ -41,13 +41,13 @@ forEachEngine(engine => {
   })
 
   test('the example with Express ends the session of a person who signed out at Keyway, and no other', async t => {
-    const openedBrowser = await browser(t)
-    if (!openedBrowser || !(await installExample(t, 'express'))) return
+    const browser = await openBrowser(t)
+    if (!browser || !(await installExample(t, 'express'))) return
     const web = await startRunning(engine, t, PRIVATE_NETWORKS)
     const { origin, port, secret } = await registerProduct(web, '/callback')
     await startExample(t, ['express', 'server.mjs'], settingsOf(web, port, secret))
     const signIn = async (email: string) => {
-      const { page } = await newPerson(openedBrowser)
+      const { page } = await newPerson(browser)
       await page.goto(`${origin}/login`)
       await signInOnPage(page, web, email)
       await page.getByText(`Hello, ${email}.`).waitFor()
@@ -70,14 +70,14 @@ forEachEngine(engine => {
   })
 
   test('the example with Auth.js signs people in', async t => {
-    const openedBrowser = await browser(t)
-    if (!openedBrowser || !(await installExample(t, 'authjs'))) return
+    const browser = await openBrowser(t)
+    if (!browser || !(await installExample(t, 'authjs'))) return
     const web = await startRunning(engine, t)
     const { origin, port, secret } = await registerProduct(web, '/auth/callback/keyway')
     const env = { ...settingsOf(web, port, secret), AUTH_SECRET: 'a secret of this test' }
     await startExample(t, ['authjs', 'server.mjs'], env)
 
-    const { page } = await newPerson(openedBrowser)
+    const { page } = await newPerson(browser)
     await page.goto(origin)
     await page.getByRole('link', { name: 'Sign in' }).click()
     await page.getByRole('button', { name: /Keyway/ }).click()

@@ -14,15 +14,15 @@ import { newPerson as newBrowser } from '../support/web.ts'
 import { EXAMPLES, installExample, startExample } from './example.ts'
 import { newPerson, signInOnPage, startRunning } from './running.ts'
 
-const browser = sharedBrowser()
+const openBrowser = sharedBrowser()
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 forEachEngine(engine => {
   test('nginx with auth_request lets in browsers that signed in and programs with an agent token', {
     skip: nginxMissing(),
   }, async t => {
-    const openedBrowser = await browser(t)
-    if (!openedBrowser || !(await installExample(t, 'nginx'))) return
+    const browser = await openBrowser(t)
+    if (!browser || !(await installExample(t, 'nginx'))) return
     const web = await startRunning(engine, t)
     const [port, gatePort] = [await freePort(), await freePort()]
     const site = `http://localhost:${port}`
@@ -44,7 +44,7 @@ forEachEngine(engine => {
     })
     await startNginx(t, { 8081: port, 4000: gatePort, 8000: await startSite(t) })
 
-    const { page } = await newBrowser(openedBrowser)
+    const { page } = await newBrowser(browser)
     await page.goto(`${site}/pages?a=1&b=2`)
     await signInOnPage(page, web, 'ada@example.com')
     await page.waitForURL(`${site}/pages?a=1&b=2`)

@@ -229,7 +229,6 @@ export function command(settings: Record<string, string>, ...words: string[]): P
   )
 }
 
-/** Standard output of a command that must succeed. */
 export async function output(settings: Record<string, string>, ...words: string[]): Promise<string> {
   const { status, out, err } = await command(settings, ...words)
   if (status !== 0) throw new Error(`keyway ${words.join(' ')}: ${err}`)
@@ -250,6 +249,5 @@ export async function bodyWithStatus(
   return body
 }
 
-/** A module of the checkout's server. */
 export const moduleOf = (path: string) =>
   import(pathToFileURL(join(checkoutFolder, 'packages/server/src', path)).href)

@@ -30,7 +30,7 @@ async function open(engine: EngineName, t: TestContext) {
     /** The days of the warnings mailed so far, in order. */
     warnings: async () =>
       (await services.mailsTo('ada@example.com', 'api_key_expiring')).map(mail => mail.days).reverse(),
-    wakings: () => services.mailsTo('ada@example.com', 'api_key_used_again'),
+    usedAgainMails: () => services.mailsTo('ada@example.com', 'api_key_used_again'),
   }
 }
 
@@ -147,7 +147,7 @@ forEachEngine(engine => {
 
   test('the owner is notified once, with the network, of the first use of a key after 90 days, also by two nodes', async t => {
     const services = await open(engine, t)
-    const { opened, clock, meter, outbox, log, createKey, wakings, apiKeys } = services
+    const { opened, clock, meter, outbox, log, createKey, usedAgainMails, apiKeys } = services
     const { limiter, policies, imported, audit, knownNetworks } = services
     const { key, apiKey } = await createKey(null)
     await apiKeys.authenticate(key, caller('203.0.113.7'))
@@ -157,12 +157,12 @@ forEachEngine(engine => {
     const ports = { limiter, policies, imported, audit, knownNetworks, alerts: apiKeys.alerts }
     const deps = { clock, meter, log, outbox, ...ports }
     const otherNode = createApiKeys({ ...limits, ...deps, storage: await opened.reopen() })
-    assert.equal((await wakings()).length, 0)
+    assert.equal((await usedAgainMails()).length, 0)
     clock.advance(1)
     for (const node of [apiKeys, otherNode, apiKeys]) await node.authenticate(key, caller('203.0.113.7'))
-    assert.equal((await wakings()).length, 0, 'a use itself writes nothing')
+    assert.equal((await usedAgainMails()).length, 0, 'a use itself writes nothing')
     await Promise.all([apiKeys.flushUses(), otherNode.flushUses()])
-    const mails = await wakings()
+    const mails = await usedAgainMails()
     assert.deepEqual(
       mails.map(({ at, network, keyPrefix }) => [at, network, keyPrefix]),
       [[clock.now(), '203.0.113.7', apiKey.keyPrefix]],
@@ -170,11 +170,11 @@ forEachEngine(engine => {
     clock.advance(1000)
     await apiKeys.authenticate(key, caller())
     await apiKeys.flushUses()
-    assert.equal((await wakings()).length, 1)
+    assert.equal((await usedAgainMails()).length, 1)
   })
 
   test('no notice is sent for a key used within 90 days, counted from its creation if it was never used', async t => {
-    const { clock, createKey, wakings, apiKeys } = await open(engine, t)
+    const { clock, createKey, usedAgainMails, apiKeys } = await open(engine, t)
     const usedKey = await createKey(null, 'used')
     await createKey(null, 'other')
     const unusedKey = await createKey(null, 'never used')
@@ -183,13 +183,13 @@ forEachEngine(engine => {
     clock.advance(DORMANT_AFTER - 1)
     await apiKeys.authenticate(usedKey.key, caller())
     await apiKeys.flushUses()
-    assert.equal((await wakings()).length, 0)
+    assert.equal((await usedAgainMails()).length, 0)
     clock.advance(1)
     await apiKeys.authenticate(unusedKey.key, caller())
     await apiKeys.authenticate(usedKey.key, caller())
     await apiKeys.flushUses()
     assert.deepEqual(
-      (await wakings()).map(({ keyName }) => keyName),
+      (await usedAgainMails()).map(({ keyName }) => keyName),
       ['never used'],
     )
   })

@@ -90,7 +90,9 @@ export function startTraffic(
   const waitingChecks = new Set<() => void>()
   let isStopped = false
   let answeredTotal = 0
-  const allPeople = Promise.all(Array.from({ length: people }, (_, at) => person(`person${at}@example.com`)))
+  const allPeople = Promise.all(
+    Array.from({ length: people }, (_, at) => actAsPerson(`person${at}@example.com`)),
+  )
   allPeople.catch(error => failures.push(String(error)))
 
   return {
@@ -116,7 +118,7 @@ export function startTraffic(
     },
   }
 
-  async function person(email: string): Promise<void> {
+  async function actAsPerson(email: string): Promise<void> {
     const firstSignIn = await pair.through(origin => signIn(origin, links, email))
     let { access_token: access, refresh_token: token } = firstSignIn
     const createdKey = await expect('create key', 201, origin =>
@@ -155,7 +157,7 @@ export function startTraffic(
     return token
   }
 
-  /** Two agents connect, one sends to the other, both disconnect. */
+  /** Connects two agents, sends a message from one to the other, and disconnects both. */
   async function visitHub(token: string): Promise<void> {
     await pair.through(async origin => {
       const [speaker, listener] = await Promise.all([connectHub(origin, token), connectHub(origin, token)])

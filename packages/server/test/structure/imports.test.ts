@@ -221,7 +221,7 @@ test('there are no import circles, neither by value nor by type', async () => {
       localImports(file).map(({ target }) => target),
     )
   }
-  assert.deepEqual(circlesOf(imports), [])
+  assert.deepEqual(cyclesOf(imports), [])
 })
 
 /** Whether this is the file of a noun's types (`user.ts`), which every file may import as types. */
@@ -248,13 +248,13 @@ function areTypes(names: string): boolean {
 }
 
 /** The strongly connected components of more than one file (Tarjan 1972), each sorted. */
-function circlesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+function cyclesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>()
   const lowest = new Map<string, number>()
   const path: string[] = []
-  const circles: string[][] = []
+  const cycles: string[][] = []
   for (const file of imports.keys()) if (!order.has(file)) visit(file)
-  return circles
+  return cycles
 
   function visit(file: string): void {
     order.set(file, order.size)
@@ -267,6 +267,6 @@ function circlesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] 
     }
     if (lowest.get(file) !== order.get(file)) return
     const component = path.splice(path.indexOf(file))
-    if (component.length > 1) circles.push(component.sort())
+    if (component.length > 1) cycles.push(component.sort())
   }
 }

@@ -10,7 +10,6 @@ export interface SourceFile {
   text: string
 }
 
-/** Every TypeScript file of the server. */
 export function sourceFiles(): Promise<SourceFile[]> {
   return filesOf(src, '**/*.ts')
 }

@@ -10,15 +10,15 @@ test('the pages show time, network and client of a key’s last use, and its day
   const form_token = await client.formToken('/keys')
   const keyPage = await (await client.post('/keys', { form_token, name: 'robot', access: 'all' })).text()
   const key = /svc_[0-9A-Za-z]{32}/.exec(keyPage)![0]
-  const page = /href="(\/keys\/[0-9a-f-]{36})"/.exec(await (await client.get('/keys')).text())![1]!
+  const keyPath = /href="(\/keys\/[0-9a-f-]{36})"/.exec(await (await client.get('/keys')).text())![1]!
   assert.match(
-    await (await client.get(page)).text(),
+    await (await client.get(keyPath)).text(),
     /Nothing in the last 30 days\. New uses appear here within seconds\./,
   )
 
   await createJourney(web.url).exchange(key)
   await web.server.services.apiKeys.flushUses()
-  const afterUse = await (await client.get(page)).text()
+  const afterUse = await (await client.get(keyPath)).text()
   assert.match(afterUse, /It was used just now\. The use is counted here within seconds\./)
   assert.doesNotMatch(afterUse, /Nothing in the last/, 'as the last use on the same page says')
   await fetch(`${web.url}/auth/agent-token`, {
@@ -30,7 +30,7 @@ test('the pages show time, network and client of a key’s last use, and its day
   assert.equal((await fetch(`${web.url}/v1/api-keys`, { ...keyOptions, method: 'POST' })).status, 403)
   await web.server.services.meter.flush()
 
-  const text = await (await client.get(page)).text()
+  const text = await (await client.get(keyPath)).text()
   assert.match(
     text,
     /<dt>Last used from<\/dt><dd><code>(127\.0\.0\.1|::\/64)<\/code> ·&nbsp;<bdi>&lt;b&gt;robot&lt;\/b&gt;\/1\.0</,
