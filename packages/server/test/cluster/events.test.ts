@@ -243,7 +243,7 @@ describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisM
     const { ok, detail } = await eventsCheck(a)
     assert.deepEqual([ok, /exchanges no events with other nodes/.test(detail)], [false, true])
     assert.ok(await isReady(a))
-    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    await revokeKey(a.origin, agent.session.access_token, agent.id)
     assert.equal((await connection.closed).code, 4410)
     assert.deepEqual([receivesEvents(a), gaps.length], [false, 0], 'the outage lasts')
     await redis.command('CONFIG SET maxclients 100')
