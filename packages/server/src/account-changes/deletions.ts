@@ -127,7 +127,6 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
   }
 }
 
-/** Whether the deletion is due, which it is from the millisecond `deletesAt` on. */
 function isDue({ deletesAt }: User, now: Instant): boolean {
   return deletesAt !== null && deletesAt <= now
 }

@@ -15,9 +15,7 @@ export interface EmailChange {
   sessionId: string
   oldEmail: EmailAddress
   newEmail: EmailAddress
-  /** SHA-256 of the token mailed to the old address. */
   oldTokenHash: string
-  /** SHA-256 of the token mailed to the new address. */
   newTokenHash: string
   oldConfirmedAt: Instant | null
   newConfirmedAt: Instant | null
@@ -25,7 +23,6 @@ export interface EmailChange {
   expiresAt: Instant
 }
 
-/** The addresses that have not confirmed the change yet. */
 export function unconfirmedSides({ oldConfirmedAt, newConfirmedAt }: EmailChange): ChangeSide[] {
   return [
     ...(oldConfirmedAt === null ? (['old'] as const) : []),

@@ -40,14 +40,14 @@ export interface EmailChanges {
     email: EmailAddress,
     caller: Caller,
   ): Promise<EmailChange>
-  /** The change that awaits confirmation, or null. */
+  /** The change that awaits confirmation; null if there is none or it has expired. */
   pending(userId: string): Promise<EmailChange | null>
   /** The side that the token was mailed to, and the pending change; null unless the token is valid for this account. */
   inspect(userId: string, token: string): Promise<{ side: ChangeSide; change: EmailChange } | null>
   /**
    * Confirms by one of the two links, in any session of the account. The second confirmation changes the address and
    * ends all sessions but the one that requested the change; keys stay valid. A token without a session of the account
-   * confirms nothing: otherwise a careless click could move a stranger's account to the reader's address.
+   * confirms nothing: otherwise whoever clicks carelessly could move a stranger's account to their own address.
    *
    * @throws KeywayError `invalid_request` if the link is not, or no longer, valid for this account, or if the new
    *   address has an account meanwhile
@@ -234,8 +234,8 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
   }
 
   /**
-   * Consumes the sign-in links of both addresses, so that none of them creates a new account, and deletes all other
-   * rows with the old address.
+   * Consumes the sign-in links of both addresses, since one to the old address would create a new account now, and one
+   * to the new address would sign in to this account. Deletes all other rows with the old address.
    */
   async function forgetOldAddress(
     tx: Transaction,

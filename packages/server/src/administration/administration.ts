@@ -43,7 +43,7 @@ export interface Administration {
   auditedRead<Value>(userId: string, what: ReadKind, by: ActedBy, read: () => Promise<Value>): Promise<Value>
 }
 
-/** A mail with a masked recipient: unlike reading the mails of one person, reading the list of all is not audited. */
+/** A mail with a masked recipient, since reading the list of all mails, unlike that of one person's, is not audited. */
 export type ListedMail = Omit<OutboxMessage, 'recipient'> & { recipient: string }
 
 export type ReadKind = 'ledger' | 'mails' | 'export'
