@@ -54,8 +54,8 @@ export interface AgentTokens {
    *
    * @param audience a registered app's audience, or undefined for the hub
    * @throws KeywayError as `ApiKeys.authenticate` does, and `invalid_request` (an unknown audience), `rate_limited`,
-   *   `insufficient_scope` (a requested scope that the key lacks, or none for the hub), `unavailable` (as
-   *   `KeyLimiter.take`)
+   *   `insufficient_scope` (the key lacks a requested scope, or a token for the hub would lack `agent:connect`),
+   *   `unavailable` (as `KeyLimiter.take`)
    */
   exchange(
     key: string,

@@ -4,8 +4,8 @@ import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, windowWait } fro
 import { KeyCounts } from './key-counts.ts'
 
 /**
- * Maximum number of keys with counts in memory. Counts that still matter are evicted only after exchanges of at least
- * half this many other keys (see `createExchangeLimits`). An attacker would need as many keys, and each has its limit.
+ * Maximum number of keys with counts in memory. To have a count that still matters evicted, an attacker would have to
+ * exchange at least half this many other keys (see `createExchangeLimits`).
  */
 export const MAX_REMEMBERED_KEYS = 50_000
 

@@ -53,7 +53,7 @@ export class KeyCounts {
     this.#width = HASH_WIDTH + lengths.length * WINDOW_WIDTH
   }
 
-  /** Number of keys whose record was not moved to the next generation. */
+  /** Number of keys, without those whose record `insert` moved into newer counters. */
   get size(): number {
     return this.#inserted - this.#moved
   }
@@ -92,7 +92,7 @@ export class KeyCounts {
     return record
   }
 
-  /** The operating system allocates pages when they are first written, so few keys take little memory. */
+  /** Takes memory only as keys are inserted: the operating system provides pages when they are first written. */
   #allocate(): void {
     this.#records = new Int32Array(this.#capacity * this.#width)
     this.#table = new Int32Array(2 ** Math.ceil(Math.log2(2 * this.#capacity + 1)))
