@@ -12,7 +12,6 @@ import type { ImportedKeys } from './imported-keys.ts'
 import type { KeyAlerts } from './key-alerts.ts'
 import type { KeyLimits } from './key-limits.ts'
 
-/** The dependencies of the operations on keys. */
 export interface ApiKeyDeps extends KeyLimits {
   storage: Storage
   audit: Audit

@@ -99,7 +99,6 @@ export interface ApiKeyStore {
   recordUse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
 }
 
-/** One use of a key, recorded by a node. */
 export interface RecordedUse {
   at: Instant
   from: UsedFrom

@@ -85,17 +85,14 @@ export function statusOf(key: Pick<ApiKey, 'revokedAt' | 'expiresAt'>, now: Inst
   return key.expiresAt !== null && key.expiresAt <= now ? 'expired' : 'active'
 }
 
-/** Whether `scopes` include `scope`, or are unrestricted. */
 export function allows(scopes: Scopes, scope: string): boolean {
   return scopes === null || scopes.includes(scope)
 }
 
-/** An intended use of a key. */
 export interface KeyUse {
   now: Instant
   /** The client's address; absent where no client is involved (introspection). */
   address?: string
-  /** The required scope, if any. */
   scope?: string
 }
 
@@ -137,7 +134,6 @@ function isAllowedFrom(allowedNetworks: readonly string[], address: string): boo
   return allowedNetworks.length === 0 || networkMatcher(allowedNetworks)(address)
 }
 
-/** Generates a key. It is returned to its owner once, and only its hash is stored. */
 export function generateKey(): string {
   return API_KEY_PREFIX + randomBase62(API_KEY_RANDOM_LENGTH)
 }

@@ -57,8 +57,8 @@ export interface ApiKeys {
     externalId?: string,
   ): Promise<Slice<ApiKey>>
   /**
-   * The person's active keys with administrative scopes: without scopes, or with an `admin:` scope. They give
-   * administrative rights if the person is an administrator.
+   * The person's active keys that have no scopes or an `admin:` scope, and so give administrative rights if the person
+   * is an administrator.
    */
   listAdministrative(userId: string): Promise<ApiKey[]>
   /** The metadata of these keys; keys without metadata are absent. */
@@ -88,8 +88,8 @@ export interface ApiKeys {
    */
   importKeys(keys: readonly KeyToImport[], by: ActedBy): Promise<ImportedKey[]>
   /**
-   * Whether a text may be a key, and is worth a look-up: it has our format or, while imported keys exist, could be one
-   * of them.
+   * Whether a text is worth a look-up as a key: it has the format of this service's keys or, while imported keys exist,
+   * could be one of them.
    */
   mayBeKey(text: string): boolean
   /** Permanent and idempotent. @throws KeywayError `not_found` */

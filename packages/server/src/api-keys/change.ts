@@ -102,7 +102,6 @@ export function createChange({
   }
 }
 
-/** The form of limits in audit events. */
 function auditedLimits({ requests, spend, quota }: Limits): AuditedState {
   return {
     requests: requests.map(({ limit, per }) => `${limit}/${per}`),

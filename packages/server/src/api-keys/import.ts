@@ -36,7 +36,6 @@ interface PreparedKey {
   index: number
 }
 
-/** Imports keys of another system by their hashes: all or none. */
 export function createImport({
   storage,
   clock,
@@ -165,7 +164,6 @@ function mayAdminister(scopes: Scopes, { role }: User): boolean {
   return role === 'admin' && (scopes === null || scopes.some(isAdministrative))
 }
 
-/** The error about one field of the key at this index of the request. */
 function importRefusal(index: number, field: string, message: string): KeywayError {
   return invalidRequest([{ field: `keys.${index}.${field}`, message }])
 }

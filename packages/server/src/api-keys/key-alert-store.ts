@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 
-/** A use of a key from a network; see `alertNetworkOf`. */
+/** A use of a key. The network is the wider one that `alertNetworkOf` returns. */
 export interface NetworkUse {
   lineageId: string
   network: string

@@ -41,7 +41,6 @@ export interface KeyAlerts {
    * notified by the next flush, once per period, which is at least a day.
    */
   noteLimit(key: Pick<ApiKey, 'id' | 'lineageId'>, alert: LimitAlert): void
-  /** Notifies the owners of keys about the noted alerts. */
   flush(): Promise<void>
 }
 
@@ -93,8 +92,8 @@ export function createKeyAlerts({
 }
 
 /**
- * Records a security event and queues a mail to the owner, once per key lineage, limit and period. All alerts about
- * limits pass through here, so none is sent twice.
+ * Records a security event and queues a mail to the owner, and at 100 % also announces a webhook event: once per key
+ * lineage, limit, percentage and period.
  */
 async function raiseAlert(
   tx: Transaction,

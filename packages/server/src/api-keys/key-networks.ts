@@ -37,7 +37,6 @@ export function createKeyNetworks({
   clock: Clock
   outbox: Outbox
 }) {
-  /** Pairs of key and network that were checked today. */
   let checkedPairs = new Set<string>()
   let day = -1
 
@@ -59,7 +58,9 @@ export function createKeyNetworks({
     for (const use of uncheckedUses) checkedPairs.add(pairName(use))
   }
 
-  /** Forgets the pairs each day, so that the stored time of a network's last use is at most a day behind. */
+  /**
+   * Forgets the pairs daily, so that a network's stored last use is at most a day behind, and if there are too many.
+   */
   function startDay(): void {
     const today = Math.floor(clock.now() / DAY)
     if (today === day && checkedPairs.size < MAX_CHECKED_PAIRS) return

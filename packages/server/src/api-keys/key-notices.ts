@@ -28,7 +28,6 @@ export interface KeyNotices {
   notifyOfReuse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
 }
 
-/** Mails to a key's owner: the key expires soon, or was used again after being dormant. */
 export function createKeyNotices({
   storage,
   clock,

@@ -12,7 +12,6 @@ const MAX_BUFFERED_KEYS = 100_000
 const MAX_REPLACED_USES = 10_000
 const KEYS_PER_WRITE = 500
 
-/** A key's id and its use. */
 export type KeyedUse = readonly [keyId: string, use: RecordedUse]
 
 export interface LastUsed {
@@ -23,7 +22,7 @@ export interface LastUsed {
   flush(): Promise<void>
 }
 
-/** Called before uses are stored. */
+/** The functions that `flush` calls before it stores uses. */
 export interface LastUsedNotices extends Pick<KeyNotices, 'notifyOfReuse'> {
   /** Receives every network that a key was used from, even if a later use came from another one. */
   noteNetworks(uses: readonly KeyedUse[]): Promise<void>

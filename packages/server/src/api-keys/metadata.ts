@@ -19,7 +19,6 @@ export function storedForm(metadata: Metadata | null): string | null {
   return metadata === null || Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata)
 }
 
-/** Length of a stored form in bytes of UTF-8; null if there is none. */
 export function bytesOf(stored: string | null): number | null {
   return stored === null ? null : Buffer.byteLength(stored)
 }
@@ -55,7 +54,7 @@ export function withinPageBytes<Key extends { id: string; createdAt: Instant; me
   return { rows, next: { at: createdAt, id } }
 }
 
-/** Breadth first, so that deep nesting cannot exhaust the stack. */
+/** Level by level in a loop, so that deep nesting cannot exhaust the stack. */
 function problemOfMembers(metadata: Metadata): string | null {
   let level: Json[] = [metadata]
   for (let depth = 1; level.length > 0; depth++) {

@@ -7,7 +7,6 @@ import { type ApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-key-deps.ts'
 import { mailOwner } from './mail-owner.ts'
 
-/** Revokes keys: by their owner, by the operator, or by anyone who has the key. */
 export function createRevocation({ storage, clock, outbox, audit, imported }: ApiKeyDeps) {
   const { store } = storage
 
@@ -40,10 +39,6 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
       )
     },
 
-    /**
-     * Revokes a key that somebody found and presents; notifies its owner unless it was revoked before. False if there
-     * is no such key.
-     */
     async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
       const foundKey = imported.mayBeKey(key) ? await store.apiKeys.findByHash(sha256(key)) : null
       if (!foundKey) return false
@@ -66,7 +61,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
     },
   }
 
-  /** Revokes a key; null if it was revoked already. */
+  /** Revokes a key; null if it is unknown or was revoked already. */
   function end(tx: Transaction, id: string, caller: Caller | null): Promise<ApiKey | null> {
     const now = clock.now()
     return tx.apiKeys.revoke(id, now, { at: now, caller })

@@ -68,7 +68,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     // A revocation does not lock the owner's row and may have come first.
     if (!predecessor) return { refused: 'api_key_inactive' }
 
-    // Inherits from the row that `replace` locked, so that concurrent changes are included.
+    // Inherits from the row that `tx.apiKeys.replace` locked, so that concurrent changes are included.
     const { keyHash, keyPrefix } = prepared
     const ownFields = {
       id: prepared.id,
