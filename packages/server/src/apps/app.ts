@@ -49,7 +49,6 @@ export interface App extends AppSettings {
   coversFrom: Instant
 }
 
-/** The defaults of the operator's settings. */
 export const DEFAULT_APP_SETTINGS: Omit<AppSettings, 'name'> = {
   audience: null,
   verifyUrl: null,
@@ -57,7 +56,7 @@ export const DEFAULT_APP_SETTINGS: Omit<AppSettings, 'name'> = {
   logoutUris: [],
   backchannelLogoutUri: null,
   tokenAlg: 'EdDSA',
-  // Defaults of client metadata (OpenID Connect Core section 2).
+  // Default of `id_token_signed_response_alg` (OpenID Connect Dynamic Client Registration 1.0 section 2).
   idTokenAlg: 'RS256',
   scopes: [],
   trusted: false,
@@ -79,7 +78,6 @@ export const PERSONAL_SCOPES = [
   'events:read',
 ] as const
 
-/** Whether a person may grant this scope to the app. */
 export function mayRequestScope(app: Pick<App, 'scopes'>, scope: string): boolean {
   return (PERSONAL_SCOPES as readonly string[]).includes(scope) || app.scopes.includes(scope)
 }

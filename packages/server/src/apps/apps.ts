@@ -44,7 +44,6 @@ export interface RegisteredApp {
   secret: string | null
 }
 
-/** The numbers of sessions, consents and authorisations that the removal of an app ended. */
 export interface EndedByRemoval {
   sessions: number
   authorizations: number
@@ -90,7 +89,6 @@ export interface Apps {
   newSecret(id: string, by?: ActedBy, removes?: string | null): Promise<NewAppSecret>
   /** Removes one secret, with effect on every node at once. @throws KeywayError `not_found` */
   removeSecret(id: string, secretId: string, by?: ActedBy): Promise<void>
-  /** The app with this id and secret, or null. */
   authenticate(id: string, secret: string): Promise<App | null>
 }
 
@@ -182,7 +180,7 @@ export function createApps({
           (await tx.apps.remove(id, now)) ? auditedOutcome(true, appRemoved(id)) : withoutChanges(false),
         ))
       // From here on the app's tokens are refused, since each check reads the app. Its sessions and consents are still
-      // ended one by one, for the lists, the revocation feed and the journal.
+      // ended one by one, so that lists, the revocation feed and the journal show it.
       const endedCounts = (await apps.removedAt(id)) === null ? null : await endSessionsAndGrantsOf(id)
       if (
         !endedCounts ||
@@ -280,7 +278,6 @@ export function createApps({
   }
 }
 
-/** Whether the app authenticates by a secret. */
 function authenticatesBySecret(app: App): boolean {
   return !app.isPublic && app.jwksUri === null
 }

@@ -23,10 +23,7 @@ interface CachedDocument {
  */
 export type FindDocument = (clientId: string, network: string) => Promise<App | null>
 
-/**
- * Finds clients whose id is the URL of a document with their metadata (OAuth Client ID Metadata Document). If a
- * document can no longer be fetched, the client's metadata from its last consent applies.
- */
+/** Finds clients whose id is the URL of a document with their metadata (OAuth Client ID Metadata Document). */
 export function createClientDocuments({
   storage,
   clock,

@@ -11,8 +11,8 @@ import type { Registration } from './registration.ts'
  */
 export interface Clients {
   /**
-   * The app with this client id: registered or, where the operator allows it, described by the document at that URL.
-   * Null if there is none.
+   * The app with this client id: registered or, where the operator allows it, described by the document at the URL that
+   * the id is. Null if there is none.
    *
    * @param network of the caller
    */

@@ -17,7 +17,6 @@ const MAX_NETWORKS = 10_000
  */
 export type MayRead = (network: string) => boolean
 
-/** Limits what strangers can make a node read from URLs that clients name themselves. */
 export function createReadLimits({
   clock,
   knownNetworks,

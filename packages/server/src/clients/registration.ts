@@ -28,7 +28,6 @@ const AUTH_METHODS: AuthMethod[] = ['client_secret_basic', 'client_secret_post',
 export interface RegisteredClient {
   app: App
   authMethod: AuthMethod
-  /** Null for a client without a secret. */
   secret: string | null
   /** Seconds since 1970. */
   issuedAt: number
