@@ -55,7 +55,6 @@ export function isAuditType(text: string): text is AuditType {
  */
 export interface Actor {
   type: 'user' | 'command' | 'service'
-  /** The id of the acting user. */
   id: string | null
   /** The key or the session that authenticated the user. */
   key_id: string | null

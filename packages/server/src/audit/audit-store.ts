@@ -58,7 +58,7 @@ export interface AuditStore {
 export interface AuditChanges {
   /**
    * Appends rows to the chain. Locks its head until the transaction ends, so it must be the last thing that the
-   * transaction does. `at` is moved forward where needed, so that rows sort by time as by sequence.
+   * transaction does. `at` is made later where needed, so that rows sort by time as by sequence.
    */
   append(events: readonly NewAuditEvent[]): Promise<AuditEvent[]>
 }

@@ -49,7 +49,6 @@ export interface Audit {
   ): Promise<Outcome>
 }
 
-/** The actor of the `keyway` command. */
 export const BY_COMMAND_LINE: ActedBy = { actor: BY_COMMAND, caller: null, requestId: null, reason: null }
 
 const SALT_BYTES = 16
@@ -96,7 +95,6 @@ export function createAudit({ storage, clock }: { storage: Storage; clock: Clock
   }
 }
 
-/** The result of an operation that changed nothing. */
 export function withoutChanges<Outcome>(outcome: Outcome): AuditedOutcome<Outcome> {
   return { outcome, changes: [] }
 }
