@@ -8,7 +8,6 @@ export const CODE_BYTES = 32
 
 /** An authorization code and what its client may redeem it for, once. */
 export interface AuthorizationCode {
-  /** SHA-256 of the code. */
   codeHash: string
   appId: string
   userId: string

@@ -60,7 +60,8 @@ export interface Authorizations {
   ): Promise<string | null>
   /**
    * Whether the browser may be redirected to the app at once, without a click on a page of this service (RFC 9700
-   * section 4.11.2). Anybody may register a client, so the person must have consented to such a client before.
+   * section 4.11.2). A client that registered or described itself may be anybody's, so the person must have consented
+   * to it before.
    */
   mayRedirectTo(app: App, signedIn: SignedIn | null): Promise<boolean>
   /** The URL that redirects the browser back to the app with an error. */

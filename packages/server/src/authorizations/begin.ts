@@ -26,7 +26,7 @@ export interface BeginDeps {
   findClient(id: string, network: string): Promise<App | null>
 }
 
-/** Maximum number of languages that one request may ask for. */
+/** Maximum number of languages of one request that are read. */
 const MAX_LOCALES = 20
 
 /** Reads authorization requests, pushed ones too, and checks them against the registered app. */
