@@ -54,7 +54,6 @@ interface LastLine {
   sha256?: string
 }
 
-/** A verified file. */
 export interface CheckedBackup {
   file: string
   header: BackupHeader

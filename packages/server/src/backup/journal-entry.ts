@@ -125,7 +125,6 @@ export function parseEntry(line: string): JournalEntry | { problem: string } {
 }
 
 type Check = (value: unknown) => boolean
-/** The checks of an object's fields, by name. */
 type Shape = Record<string, Check>
 
 const nonEmptyString: Check = value => typeof value === 'string' && value !== ''

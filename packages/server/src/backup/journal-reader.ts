@@ -11,7 +11,7 @@ import { type EntryOf, type JournalEntry, parseEntry } from './journal-entry.ts'
  * these files and refuse them instead of ignoring them.
  */
 const JOURNAL_SUFFIX = '.ndjson'
-/** Files whose lines have MACs; see `openJournal`. */
+/** The suffix of files whose lines have MACs; see `openJournal`. */
 export const AUTHENTICATED_SUFFIX = '.v2.ndjson'
 /**
  * Maximum length of a line, in UTF-16 code units. The longest line is the first, which lists 64 files; the entry of a

@@ -59,7 +59,6 @@ function withoutRepeats(facts: readonly Fact[]): Fact[] {
  */
 export type SubjectStates = { [Kind in Ending['kind']]: (id: string) => Promise<EntryOf<Kind>[]> }
 
-/** Returns a function that makes the journal entries of a fact, reading the state of its subject. */
 function createEntryReader(store: Store, clock: Clock): (fact: Fact) => Promise<JournalEntry[]> {
   const states: SubjectStates = {
     async api_key(id) {

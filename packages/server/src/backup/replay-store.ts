@@ -33,8 +33,8 @@ type KeyRef = Pick<ApiKey, 'id' | 'userId'>
  */
 export interface ReplayChanges {
   /**
-   * Moves a key's expiry forward to `expiresAt`. Returns false and writes nothing if the key expires by then already,
-   * is revoked, or does not exist.
+   * Makes a key expire earlier, at `expiresAt`. Returns false and writes nothing if the key expires by then already, is
+   * revoked, or does not exist.
    */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>
   /** Returns false and writes nothing if the key's networks are no longer `from`, or the key does not exist. */

@@ -16,7 +16,6 @@ import { journalFiles, readJournalLines } from './journal-reader.ts'
 
 export interface RestoreReport {
   backupFrom: Instant
-  /** The number of rows, by table. */
   counts: Record<string, number>
   sessionsEnded: number
   linksEnded: number
@@ -26,7 +25,6 @@ export interface RestoreReport {
 }
 
 export interface JournalReport {
-  /** Number of entries that were applied. */
   applied: number
   /**
    * Number of entries that were not applied, since the backup lacks their key, account or app: usually because it was
