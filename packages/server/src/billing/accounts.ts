@@ -8,7 +8,6 @@ import { type ChargeAuthorizations, createChargeAuthorizations } from './charge-
 import type { LedgerEntry, Subscription } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
 
-/** A user's balance, subscription and charge authorisations. */
 export interface Account {
   balance: MicroDollars
   subscription: Subscription

@@ -9,7 +9,7 @@ import type { SpendCaps, SpentSums } from './spend.ts'
 
 export interface PostedEntry {
   entry: LedgerEntry
-  /** What the key's lineage has spent, this entry included; null for an entry without a key. */
+  /** What the key and its predecessors by rotation have spent, this entry included; null for an entry without a key. */
   spent: SpentSums | null
 }
 
@@ -40,7 +40,7 @@ export interface BillingStore {
 export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Returns null and
-   * writes nothing if the balance would be negative or the cause was used. `createdAt` is moved forward if needed, so
+   * writes nothing if the balance would be negative or the cause was used. `createdAt` is made later where needed, so
    * that a user's entries sort in the order in which they changed the balance. A debit is added to the spending of the
    * entry's key lineage, even beyond its limits.
    */

@@ -40,8 +40,8 @@ export interface Charges {
 }
 
 /**
- * Called for a charge with a key that is booked or refused by a spend limit, in its transaction and with what the key's
- * lineage has spent after it.
+ * Called for a charge with a key that is booked or refused by a spend limit, in its transaction, with what the key and
+ * its predecessors by rotation have spent then.
  */
 export type OnSpend = (tx: Transaction, spend: KeySpend) => Promise<void>
 
@@ -140,8 +140,8 @@ export function createCharges({
 }
 
 /**
- * Locks the key's row, so that no revocation is answered before the charge is booked. Lock order everywhere: key, then
- * balance.
+ * Locks the key's row, so that a concurrent revocation waits until the charge is booked. Lock order everywhere: key,
+ * then balance.
  */
 async function activeKeyOf(
   tx: Transaction,
@@ -175,8 +175,8 @@ async function findEarlierCharge(
   let cause = baseCause
   let earlierEntry = await tx.billing.findByCause(cause)
   // An Idempotency-Key that is reused after its window counts as new. The cause must still be unique, so it includes
-  // the id of the key's last entry. The window begins at the request, whose time is in the id; the ledger may have
-  // moved `createdAt` forward.
+  // the id of the key's last entry. The window begins at the request, whose time is in the id; `createdAt` may be
+  // later.
   while (earlierEntry && now >= instantOf(earlierEntry.id) + IDEMPOTENCY_WINDOW) {
     cause = `${baseCause}:${earlierEntry.id}`
     earlierEntry = await tx.billing.findByCause(cause)

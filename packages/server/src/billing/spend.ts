@@ -72,7 +72,6 @@ export function endOf(per: SpendPeriod, at: Instant): Instant | null {
   return (Math.floor(at / DAY) + 1) * DAY
 }
 
-/** The remaining amount of each limit, for introspection. */
 export function remainingOf(caps: SpendCaps, spent: SpentSums, at: Instant) {
   return SPEND_PERIODS.flatMap(per => {
     const limit = caps[per]
