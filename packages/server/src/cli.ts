@@ -37,7 +37,6 @@ function failOnEarlyExit(): () => void {
   return () => process.off('exit', fail)
 }
 
-/** Runs one command line; resolves with the exit status. */
 export async function run(argv: string[], terminal: Terminal): Promise<number> {
   const fail = (message: string, status: number) => {
     terminal.printError(message)

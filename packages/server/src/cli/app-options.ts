@@ -28,7 +28,6 @@ export const APP_OPTIONS = {
   'require-pkce': { meaning: 'refuse requests without PKCE also with a nonce' },
 } satisfies Record<string, CommandOption>
 
-/** The app setting of each option. */
 type OptionSettings = { [Name in keyof typeof APP_OPTIONS]: keyof typeof DEFAULT_APP_SETTINGS }
 const SETTING_OF_OPTION: OptionSettings = {
   audience: 'audience',

@@ -4,7 +4,6 @@ import { parseRfc3339 } from '../clock.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Command, CommandContext } from './command.ts'
 
-/** Rows read per query. */
 const BATCH_ROWS = 500
 
 export const commands: Command[] = [

@@ -39,7 +39,6 @@ export async function withBackups<Outcome>(
   }
 }
 
-/** File-system errors that the operator can fix. */
 const FILE_ERRORS = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOSPC'])
 
 function fileError(error: unknown, file: string): OperatorError | null {

@@ -10,9 +10,8 @@ export type Options = Record<string, string | boolean | undefined>
 /** All values of each option that may be repeated. */
 export type RepeatedOptions = Record<string, string[] | undefined>
 
-/** A command's arguments, settings, services and output. */
 export interface CommandContext {
-  /** The positional arguments, as many as `args` names. */
+  /** The positional arguments, as many as `Command.args` names. */
   args: string[]
   options: Options
   repeated: RepeatedOptions
@@ -137,7 +136,6 @@ function parse(command: Command, rest: string[]) {
   }
 }
 
-/** Formats a table as text, with aligned columns. */
 export function table(header: string[], rows: string[][]): string {
   const allRows = [header, ...rows]
   const widths = header.map((_, column) => Math.max(...allRows.map(row => (row[column] ?? '').length)))

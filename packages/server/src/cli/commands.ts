@@ -1,6 +1,6 @@
 import type { Command } from './command.ts'
 
-/** Loads the file of each command on demand, so that `keyway --help` and `serve` start fast. */
+/** Loads the file of a command on demand, so that `serve` starts fast. */
 const loaders: Record<string, () => Promise<{ commands: Command[] }>> = {
   serve: () => import('./serve.ts'),
   migrate: () => import('./migrate.ts'),

@@ -36,7 +36,7 @@ replaces the processes one after the other.`,
  * @throws OperatorError after a failure that needs a restart
  */
 async function serve(config: Config): Promise<number> {
-  // A closed terminal or log reader does not stop the service.
+  // A closed terminal or log reader must not stop the service.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
   const stop = untilSignal()
@@ -45,7 +45,6 @@ async function serve(config: Config): Promise<number> {
   return cluster.isWorker ? serveSupervised(config, stop) : superviseProcesses(config, stop)
 }
 
-/** Serves as one of several processes. */
 async function serveSupervised(config: Config, stop: Promise<void>): Promise<number> {
   const { joinSupervisor } = await import('../processes/supervised.ts')
   const supervision = await joinSupervisor()
@@ -70,7 +69,7 @@ async function serveInThisProcess(
   supervision?: Supervision,
 ): Promise<number> {
   if (!supervision) warn(configWarnings(config))
-  // Node would exit during the start: not everything that it waits for keeps the event loop alive.
+  // Otherwise Node would exit during the start, since not everything that the start awaits keeps the event loop alive.
   const keepAlive = setInterval(() => {}, MAX_TIMER_MS)
   const { startServer } = await import('../server.ts')
   const server = await startServer(config, supervision && optionsOf(supervision, config))
@@ -124,14 +123,13 @@ function disableConcurrentMarking(): void {
   if (availableParallelism() === 1) setFlagsFromString('--no-concurrent-marking')
 }
 
-/** Ignores a second signal: a terminal and npm both send one. */
+/** Resolves at the first SIGTERM or SIGINT. Ignores a second one: on Ctrl-C the terminal and npm both send one. */
 function untilSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve())
   return promise
 }
 
-/** Resolves when the shutdown has taken too long. */
 function shutdownDeadline(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref())
 }
@@ -161,7 +159,7 @@ function readyMessage(url: string, config: Config, hasAdministrator: boolean): s
     `  Hub         ${url.replace(/^http/, 'ws')}/hub`,
   ]
   if (config.mail.kind === 'inbox') {
-    // The page is served on loopback only.
+    // The page `/inbox` is served on loopback only.
     const inbox = isLoopbackHost(config.host) ? `${url}/inbox` : 'npx keyway inbox'
     lines.push(`  Inbox       ${inbox}   (mail stays on this machine; KEYWAY_MAIL_URL sends it)`)
   }

@@ -110,7 +110,6 @@ function accountCommand(
   }
 }
 
-/** A sentence about existing keys that gain administrative rights with the new role. */
 function gainingKeysSentence(keys: readonly ApiKey[]): string {
   if (keys.length === 0) return ''
   return ` Keys that may administer now: ${keys.map(({ keyPrefix, id }) => `${keyPrefix}… (${id})`).join(', ')}.`
