@@ -52,7 +52,6 @@ const THEME_COLORS: Record<Theme, ThemeColors> = {
   },
 }
 
-/** The default accent colour. */
 export const DEFAULT_ACCENT: Record<Theme, Hex> = { light: '#3a4fcb', dark: '#a6b6ff' }
 
 /**
@@ -142,7 +141,6 @@ function toLinear(value: number): number {
   return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4
 }
 
-/** The inverse of `toLinear`. */
 function fromLinear(value: number): number {
   return value <= 0.0031308 ? 12.92 * value : 1.055 * value ** (1 / 2.4) - 0.055
 }

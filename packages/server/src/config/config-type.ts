@@ -18,7 +18,8 @@ export interface Config {
   database: { engine: 'sqlite'; file: string } | { engine: 'postgres'; url: string }
   events: { kind: 'in-process' } | { kind: 'postgres'; url: string } | { kind: 'redis'; url: string }
   /**
-   * Decoded secrets; the first one seals, and all of them open. Empty until `loadOrCreateSecret` read that of SQLite.
+   * Decoded secrets: the first one encrypts, all of them decrypt. With SQLite and no setting, empty until
+   * `loadOrCreateSecret` has read the file.
    */
   secrets: Buffer[]
   mail:
@@ -34,7 +35,7 @@ export interface Config {
       }
     | { kind: 'resend'; key: string }
     | { kind: 'postmark'; token: string }
-  /** If null, the endpoint for bounce reports refuses every call. */
+  /** If null, the endpoint for bounce reports answers every call with 404. */
   mailHookSecret: string | null
   mailFrom: { name: string; address: string }
   supportEmail: string
@@ -48,7 +49,7 @@ export interface Config {
   magicLinkLimits: RateWindow[]
   /** Null if this limit is off. */
   magicLinkNetworkLimits: RateWindow[] | null
-  /** Limit of failed attempts of one client network. */
+  /** Limit of failed sign-ins, key exchanges and refreshes of one client network. */
   failureLimits: RateWindow[]
   accessTokenSeconds: number
   refreshIdleSeconds: number
@@ -77,13 +78,13 @@ export interface Config {
   /** Limit of keys that one user creates, rotations included. */
   keyCreationLimits: RateWindow[]
   hubMaxConnections: number
-  /** Deliveries that one user may cause on one node in a second. */
+  /** Messages that one user may have delivered on one node in a second, counted for each receiver. */
   hubDeliveries: number
-  /** MiB of these deliveries in a second. */
+  /** MiB of these messages in a second. */
   hubDeliveryMib: number
   /** The port of `/metrics`; null if it is on the main port. */
   metricsPort: number | null
-  /** The Bearer token of scrapers; null if none is required. */
+  /** The Bearer token that `/metrics` requires; null if none. */
   metricsToken: string | null
   journalDir: string | null
   autoMigrate: boolean

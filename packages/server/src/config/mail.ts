@@ -88,7 +88,6 @@ export const sender: Parser<Config['mailFrom']> = text => {
   return { name: displayName || 'Keyway', address: mailAddress }
 }
 
-/** Mail settings that are missing or contradict others. */
 export function mailMistakes(config: Config, values: { KEYWAY_SUPPORT_EMAIL: string | undefined }): string[] {
   const mistakes: string[] = []
   if (config.mail.kind === 'inbox' && !isLoopbackHost(new URL(config.publicUrl).hostname))
