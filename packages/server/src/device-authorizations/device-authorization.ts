@@ -8,7 +8,7 @@ export const DEVICE_CODE_LIFETIME = 10 * MINUTE
 export const POLL_INTERVAL = 5 * SECOND
 /** What each poll that came too early adds to the wait (RFC 8628 section 3.5, `slow_down`). */
 export const SLOW_DOWN_STEP = 5 * SECOND
-/** Maximum age of a sign-in in which a person may approve. */
+/** Maximum age of the sign-in with which a person may approve a device. */
 export const MAX_SIGN_IN_AGE = 30 * MINUTE
 /** How long after a redemption the access token with `keys:create` may create its key. */
 export const KEY_CREATION_WINDOW = 10 * MINUTE
@@ -65,7 +65,6 @@ export interface DeviceAuthorization {
   keyId: string | null
 }
 
-/** Generates eight letters, uniformly distributed. */
 export function generateUserCode(): string {
   return Array.from({ length: USER_CODE_LENGTH }, () => USER_CODE_LETTERS[randomInt(20)]).join('')
 }

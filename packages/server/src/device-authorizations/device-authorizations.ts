@@ -86,7 +86,7 @@ export interface DeviceAuthorizations {
   ): Promise<DeviceAuthorization | null>
   /** The registered name of the app that made the request; its client id if the app was removed meanwhile. */
   clientName(request: Pick<DeviceAuthorization, 'clientId'>): Promise<string>
-  /** A pending request, or null. */
+  /** The request if it is neither decided nor expired, otherwise null. */
   pending(id: string): Promise<DeviceAuthorization | null>
   /**
    * Approves or denies the request for the person; of several decisions the first counts. Returns `stale` if the person
@@ -247,7 +247,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
   }
 }
 
-/** Returns a function that counts a request for the network and the site of its caller, and throws over a limit. */
+/** Returns a function that counts a request for the caller's network and its IPv6 /48, and throws over a limit. */
 function createRequestLimits(clock: Clock): (caller: Caller) => void {
   const windows = DEVICE_REQUEST_LIMITS
   const networks = createKeyedWindows({ clock, windows, maxNames: MAX_REMEMBERED_NETWORKS })

@@ -10,11 +10,10 @@ import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authoriz
 import type { DeviceAuthorizations, PollRefusal } from './device-authorizations.ts'
 import { KEYS_CREATE } from './keyway-cli.ts'
 
-/** The session of an approved device, with its user and the approved scopes. */
 export interface DeviceGrant {
   user: User
   session: Session
-  /** All approved scopes. */
+  /** All approved scopes; the session of the keyway command has only `keys:create`. */
   scopes: readonly string[]
 }
 
