@@ -10,9 +10,8 @@ export type Hint =
   /** A key was revoked, replaced, or its networks or expiry changed. */
   | { type: 'api_key.changed'; keyId: string; userId: string }
   | { type: 'session.ended'; sessionId: string; userId: string }
-  /** An account was suspended, activated or deleted. */
+  /** The status, role, address or time of deletion of an account changed. */
   | { type: 'user.changed'; userId: string }
-  /** Mail was queued. */
   | { type: 'mail.queued' }
   /** A notice to an app that a session ended was queued. */
   | { type: 'logout_notice.queued' }
@@ -22,7 +21,6 @@ export type Hint =
   | { type: 'webhooks.changed' }
   | { type: 'signing_keys.changed' }
   | { type: 'policies.changed' }
-  /** Keys from another system were imported. */
   | { type: 'api_keys.imported' }
 
 /** A command from one hub to others; see hub/node-relay.ts. */
@@ -53,7 +51,7 @@ export interface DeliverCommand {
 
 /**
  * `absent`: the node has no connections of the user. `lacks`: it has none that the message names. In both cases the
- * node promises to announce such a connection with `enter` before the connection becomes ready.
+ * node promises to announce a later such connection with `enter` before that becomes ready.
  */
 export interface Absence {
   absent?: boolean
@@ -75,7 +73,7 @@ export type PresenceChange = { joined: LiveConnection } | { left: string; reason
 
 /** A message from one hub to another that needs no answer; see hub/presence-feed.ts. */
 export type RelayNotice =
-  /** Requests the changes of a user's connections for half a minute. `have`: the version that the requester has. */
+  /** Requests the changes of a user's connections for half a minute. `have`: the requester's version of their list. */
   | { op: 'watch'; userId: string; have: number | null }
   | { op: 'unwatch'; userId: string }
   /**

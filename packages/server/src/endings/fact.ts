@@ -8,7 +8,7 @@ import type { Ending } from './ending.ts'
 
 /** A change that a transaction must record or publish besides writing the changed rows. */
 export type Fact =
-  /** A row in the table of endings, which hubs and the feed read. */
+  /** A row in the table of endings, which hubs and the revocation feed read. */
   | { type: 'ending'; ending: Ending }
   /** Published to other nodes, and recorded in the journal, which reads the subject's state after the commit. */
   | { type: 'changed'; kind: Ending['kind']; id: string; userId: string }
@@ -35,13 +35,11 @@ export interface AuthorizationState {
   revokedAt: Instant | null
 }
 
-/** The state of a user's consent to an app. */
 export interface ConsentState extends AuthorizationState {
   id: string
   scopes: readonly string[]
 }
 
-/** When a change was recorded, and who caused it. */
 export interface Attribution {
   /** When the change was recorded. A replay of the journal records it later than it happened. */
   at: Instant

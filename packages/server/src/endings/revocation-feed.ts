@@ -40,7 +40,7 @@ export interface Revocations {
 /** Sorts before all other ids. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
-/** The feed of endings for external consumers, such as hubs of other software. */
+/** The feed of endings, by which apps learn whose tokens to refuse. */
 export function createRevocations({ storage, clock }: { storage: Storage; clock: Clock }): Revocations {
   const { store } = storage
 
