@@ -198,7 +198,7 @@ function claimedAudience(token: string): string | null {
   }
 }
 
-/** Whether the text may be a query parameter: PostgreSQL refuses NUL characters. */
+/** Whether the text may be a parameter of a database query: PostgreSQL refuses NUL, UTF-8 has no lone surrogates. */
 function mayBeParameter(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }

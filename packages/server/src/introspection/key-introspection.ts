@@ -113,7 +113,6 @@ export function createKeyIntrospection({
     return remaining ? detailsOf(apiKey, remaining, await readDetails([apiKey])) : {}
   }
 
-  /** The key; null if it is unknown or not usable. */
   async function usableKey(key: string): Promise<OwnedApiKey | null> {
     const apiKey = await store.apiKeys.findByHash(sha256(key))
     if (!apiKey) return null
@@ -150,7 +149,6 @@ export function createKeyIntrospection({
     return null
   }
 
-  /** Metadata and spending are read only for keys that have metadata or a spend limit. */
   async function readDetails(keys: readonly OwnedApiKey[]): Promise<StoredDetails> {
     const keysWithMetadata = keys.filter(({ metadataBytes }) => metadataBytes !== null)
     const keysWithSpendLimit = keys.filter(hasSpendLimit)
@@ -216,7 +214,6 @@ function hasSpendLimit({ limits, operatorLimits }: OwnedApiKey): boolean {
   return limits.spend.length > 0 || operatorLimits.spend.length > 0
 }
 
-/** The remaining amount of each spend limit. */
 function remainingSpend(key: OwnedApiKey, spent: SpentSums = NOTHING_SPENT, now: Instant): Json[] {
   const caps = capsOf(key.limits.spend, key.operatorLimits.spend)
   return remainingOf(caps, spent, now).map(({ per, limit, remaining, endsAt }) => ({
