@@ -9,7 +9,6 @@ export interface LanguageFacts {
   direction: 'ltr' | 'rtl'
   /** The locale of dates and numbers (BCP 47). */
   formatLocale: string
-  /** Imports the texts of the language. */
   load(): Promise<unknown>
 }
 

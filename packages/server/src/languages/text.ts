@@ -90,7 +90,6 @@ type PlaceholdersOf<English> = English extends string
 
 const PLACEHOLDER = /\{(\w+)\}/g
 
-/** The names of the placeholders in a text. */
 export function placeholdersOf(text: string): Set<string> {
   return new Set([...text.matchAll(PLACEHOLDER)].map(([, name]) => name!))
 }

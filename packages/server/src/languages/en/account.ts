@@ -1,4 +1,3 @@
-/** The texts of the pages for sessions and the account. */
 export const accountTexts = {
   sessions: {
     title: 'Sessions',

@@ -1,4 +1,3 @@
-/** The texts of the local inbox. */
 export const inboxTexts = {
   inbox: {
     title: 'Local inbox',

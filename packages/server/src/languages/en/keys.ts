@@ -1,4 +1,3 @@
-/** The texts about keys, the forms that create and change them, and their usage. */
 export const keysTexts = {
   keys: {
     title: 'API keys',

@@ -1,4 +1,3 @@
-/** The texts of the lists of keys and of security events. */
 export const listsTexts = {
   keyList: {
     search: 'Search',

@@ -1,4 +1,3 @@
-/** The texts of the pages for signing in. */
 export const signInTexts = {
   signIn: {
     title: 'Sign in',
