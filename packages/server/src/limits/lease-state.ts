@@ -8,7 +8,7 @@ import { type RequestWindow, WINDOW_MS } from './limit.ts'
  * database; together the shares are at most the limit.
  */
 
-/** How long after the end of its lease a holder counts as dead: more than the clocks of two nodes may differ. */
+/** A holder is dead once its lease ended this long ago: longer than the clocks of two nodes may differ. */
 export const HOLDER_MARGIN = 2 * SECOND
 /** Number of time slots into which the requests of a window are merged before they are stored. */
 const STORED_SLOTS = 12
@@ -38,14 +38,13 @@ export interface WindowClaim {
   limit: number
   /** The requests that this node has let through within the window. */
   counted: readonly TimedCount[]
-  /** The share that it claims. */
   wanted: number
 }
 
 /** How one window is shared after a claim. */
 export interface WindowGrant {
   per: RequestWindow
-  /** The limit of the window when it was claimed. */
+  /** The limit of the window at the time of the claim. */
   limit: number
   /** The granted share: the maximum number of requests that the node may let through within the window. */
   held: number

@@ -32,8 +32,8 @@ export interface LeaseStore {
   /** At most `limit` subjects of which a node claimed more than was available, at `since` or later. */
   openClaims(since: Instant, limit: number): Promise<string[]>
   /**
-   * Removes at most `batch` obsolete rows, and all holders whose lease ended before `lapsedBefore`. Returns the number
-   * of both.
+   * Removes at most `batch` obsolete rows, and all holders whose lease ended before `lapsedBefore`. Returns how many
+   * rows and holders together.
    */
   prune(now: Instant, lapsedBefore: Instant, batch: number): Promise<number>
 }

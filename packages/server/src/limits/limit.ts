@@ -3,7 +3,6 @@ import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 
 export const REQUEST_WINDOWS = ['second', 'minute', 'hour', 'day'] as const
 export type RequestWindow = (typeof REQUEST_WINDOWS)[number]
-/** The length of each window in milliseconds. */
 export const WINDOW_MS: Record<RequestWindow, number> = {
   second: SECOND,
   minute: MINUTE,
@@ -20,7 +19,6 @@ export type RefillPeriod = (typeof REFILL_PERIODS)[number]
  */
 export type WhenCutOff = 'closed' | 'open'
 
-/** Maximum value of a request limit. */
 export const MAX_REQUEST_LIMIT = 1_000_000_000
 /** Maximum number of calls of a quota, so that every sum is exact in a double. */
 export const MAX_QUOTA = 1_000_000_000_000
@@ -105,7 +103,7 @@ export function newLimits(wanted: WantedLimits, quotaId: string): Limits {
  * The quota with the wanted calls, or else with the maximum, or else with the amount of a refill.
  *
  * @param maxGranted maximum number of calls: the remaining calls of the previous quota, if the new one continues it or
- *   is set by a key; null for no maximum
+ *   is set by a caller with a key; null for no maximum
  */
 export function newQuota({ remaining, refill }: WantedQuota, id: string, maxGranted: number | null): Quota {
   const calls = remaining ?? maxGranted ?? refill?.amount ?? 0
@@ -113,7 +111,7 @@ export function newQuota({ remaining, refill }: WantedQuota, id: string, maxGran
 }
 
 /**
- * Whether `wanted` limits at least as much as `current` in every respect, as any change by a key must.
+ * Whether `wanted` limits at least as much as `current` in every respect, as a change by a caller with a key must.
  * @param remaining the calls that remain of the current quota
  */
 export function isAtLeastAsStrict(wanted: WantedLimits, current: Limits, remaining: number): boolean {

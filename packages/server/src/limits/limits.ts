@@ -24,7 +24,6 @@ export interface LimitedKey {
   operatorLimits: Limits
 }
 
-/** What remains of the limits of a key. */
 export interface LeftOfLimits {
   requests: RateLimitState[]
   /** The remaining calls of the quota, the lower of two; null if the key has none. */
@@ -50,7 +49,7 @@ export interface KeyLimiter {
   quotasLeft(quotas: readonly Quota[]): Promise<Map<string, number>>
   /** Called periodically; see `RequestLimits.sweep`. */
   sweep(): Promise<void>
-  /** Called at shutdown: gives back the shares and blocks of this node. */
+  /** Called at shutdown: gives back this node's shares of request limits and its unused calls of quotas. */
   release(): Promise<void>
 }
 

@@ -10,7 +10,7 @@ import type { QuotaStore } from './quota-store.ts'
 const BLOCK_FRACTION = 1 / 100
 /** How long this node waits before it tries to lease from an exhausted quota again. */
 const LEASE_PAUSE = SECOND
-/** A block that was unused for this time is given back. */
+/** A block of leased calls that was unused for this time is given back. */
 const IDLE_AFTER = 30 * SECOND
 /** Maximum number of blocks in memory; beyond it the oldest are given back. */
 const MAX_BLOCKS = 50_000

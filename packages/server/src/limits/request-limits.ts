@@ -19,11 +19,10 @@ import { Subject, type SubjectLimits } from './subject.ts'
 const HOLDER_LEASE = 15 * SECOND
 /** The lease is renewed when less time than this remains. */
 const RENEW_BELOW = 10 * SECOND
-/** Interval of `sweep`. */
 export const SWEEP_INTERVAL = 5 * SECOND
-/** A subject without requests is released after this time, far more than the interval of an agent's exchanges. */
+/** A subject without requests is released after this time, which is longer than agents wait between two exchanges. */
 const IDLE_AFTER = 20 * MINUTE
-/** Maximum number of subjects in memory, each with at most 8 windows of 1 KB. Beyond it the oldest are released. */
+/** Maximum number of subjects in memory, each with at most 4 windows of 2 KB. Beyond it the oldest are released. */
 export const MAX_SUBJECTS = 50_000
 /** How long a node waits before it repeats a claim that was not granted in full. */
 const RETRY_AFTER_REFUSAL_MS = 250
@@ -228,7 +227,7 @@ export function createRequestLimits({
       const row = await store.read(subject.name)
       const sharedState = await readState(row)
       const now = clock.now()
-      // Another node considered this one dead, and recorded its requests as past ones.
+      // Unless this is the first claim, another node considered this one dead, and recorded its requests as past ones.
       if (!isHolder(sharedState, holderId)) subject.resetCounts()
       if (how === 'release') subject.dropShares()
       const isDone =
@@ -360,7 +359,7 @@ export function createRequestLimits({
     )
   }
 
-  /** Releases the oldest subjects if there are too many. */
+  /** If there are too many subjects, releases the oldest one that is neither being changed nor waited for. */
   async function releaseOldestIfFull(): Promise<void> {
     if (subjects.size <= maxSubjects) return
     for (const subject of subjects.values()) {

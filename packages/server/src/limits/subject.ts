@@ -7,8 +7,8 @@ import { type RequestLimit, type RequestWindow, WINDOW_MS } from './limit.ts'
 /** Number of slots of a window: an entry counts for at most 2.5 % of the window too long. */
 const SLOTS = 40
 /**
- * The fraction of a limit that a node claims in addition to what it uses. If the node crashes, other nodes lose at most
- * this much of a window.
+ * The fraction of a limit that a node claims beyond what it uses; of windows up to a minute it also claims as much
+ * again as it uses. If the node crashes, other nodes lose what it did not use, for one window.
  */
 const HEADROOM = 1 / 10
 /** A node claims more when it has used this fraction of its share, so that requests need not wait. */
@@ -57,7 +57,7 @@ export class Subject {
     this.#prefix = name.startsWith(PERSON_PREFIX) ? 'person-' : ''
   }
 
-  /** Sets the current limits. A lowered limit must be claimed again. */
+  /** Sets the current limits. After one was lowered or added, the shares must be claimed again before they are used. */
   setLimits(windows: readonly RequestLimit[]): void {
     const currentWindows = this.#windows
     if (
@@ -179,7 +179,6 @@ export class Subject {
   }
 }
 
-/** Prefix of the subject names of persons. */
 export const PERSON_PREFIX = 'person:'
 
 function isSame(window: Window, { per, limit }: RequestLimit): boolean {
