@@ -59,7 +59,6 @@ export function invalidRequest(errors: FieldError[]): KeywayError {
   return new KeywayError('invalid_request', detail, { errors })
 }
 
-/** A required store or key is unreachable. */
 export function unavailable(cause: unknown, retryAfter = 1): KeywayError {
   return new KeywayError('unavailable', 'The service cannot reach its database right now. Try again.', {
     retryAfter,

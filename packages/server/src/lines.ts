@@ -1,4 +1,3 @@
-/** Thrown when a line is longer than allowed. */
 export class LineTooLong extends Error {
   override readonly name = 'LineTooLong'
 }
