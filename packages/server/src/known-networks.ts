@@ -33,7 +33,7 @@ export function createKnownNetworks(clock: Pick<Clock, 'now'>): KnownNetworks {
 
   return {
     noteUse(userId, network) {
-      startPeriod()
+      rotateIfPeriodEnded()
       if (currentNetworks.has(network)) return
       const count = networkCounts.get(userId) ?? 0
       if (count >= MAX_NETWORKS_OF_AN_ACCOUNT || currentNetworks.size >= MAX_NETWORKS) return
@@ -41,12 +41,12 @@ export function createKnownNetworks(clock: Pick<Clock, 'now'>): KnownNetworks {
       currentNetworks.add(network)
     },
     isKnown(network) {
-      startPeriod()
+      rotateIfPeriodEnded()
       return currentNetworks.has(network) || previousNetworks.has(network)
     },
   }
 
-  function startPeriod(): void {
+  function rotateIfPeriodEnded(): void {
     const age = clock.now() - periodStart
     if (age < PERIOD) return
     previousNetworks = age < 2 * PERIOD ? currentNetworks : new Set()

@@ -41,7 +41,7 @@ export function createKeyNetworks({
   let day = -1
 
   return async function noteNetworks(uses: readonly KeyedUse[]): Promise<void> {
-    startDay()
+    forgetPairsDaily()
     const uncheckedUses = uses.filter(use => !checkedPairs.has(pairName(use)))
     if (uncheckedUses.length === 0) return
     await storage.transaction(async tx => {
@@ -58,10 +58,8 @@ export function createKeyNetworks({
     for (const use of uncheckedUses) checkedPairs.add(pairName(use))
   }
 
-  /**
-   * Forgets the pairs daily, so that a network's stored last use is at most a day behind, and if there are too many.
-   */
-  function startDay(): void {
+  /** Forgets the pairs daily, so that a network's stored last use is at most a day old, and if there are too many. */
+  function forgetPairsDaily(): void {
     const today = Math.floor(clock.now() / DAY)
     if (today === day && checkedPairs.size < MAX_CHECKED_PAIRS) return
     day = today

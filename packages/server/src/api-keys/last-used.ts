@@ -51,7 +51,7 @@ export function createLastUsed({
     note(keyId, from) {
       const use = latestUses.get(keyId)
       if (use) {
-        if (use.from.network !== from.network) replace(keyId, use)
+        if (use.from.network !== from.network) keepReplaced(keyId, use)
         use.at = clock.now()
         use.from = from
       } else if (latestUses.size < MAX_BUFFERED_KEYS) latestUses.set(keyId, { at: clock.now(), from })
@@ -69,7 +69,7 @@ export function createLastUsed({
     },
   }
 
-  function replace(keyId: string, { at, from }: RecordedUse): void {
+  function keepReplaced(keyId: string, { at, from }: RecordedUse): void {
     if (replacedUses.size < MAX_REPLACED_USES)
       replacedUses.set(`${keyId} ${from.network}`, [keyId, { at, from }])
   }

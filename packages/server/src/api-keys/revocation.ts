@@ -16,7 +16,9 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
       return storage.transaction(
         async tx => {
           const ownedKey = await tx.apiKeys.findOwned(userId, id)
-          return ownedKey && ((await end(tx, id, caller)) ?? (await tx.apiKeys.findOwned(userId, id)))
+          return (
+            ownedKey && ((await revokeWithin(tx, id, caller)) ?? (await tx.apiKeys.findOwned(userId, id)))
+          )
         },
         async currentStore => ifRevoked(await currentStore.apiKeys.findOwned(userId, id)),
       )
@@ -26,7 +28,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
       return audit.perform(
         by,
         async tx => {
-          const revokedKey = await end(tx, id, null)
+          const revokedKey = await revokeWithin(tx, id, null)
           if (!revokedKey) return withoutChanges(await findById(tx, id))
           return auditedOutcome<ApiKey | null>(revokedKey, {
             type: 'api_key.revoked',
@@ -45,7 +47,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
       const mailId = newId(clock.now())
       await storage.transaction(
         async tx => {
-          const revokedKey = await end(tx, foundKey.id, caller)
+          const revokedKey = await revokeWithin(tx, foundKey.id, caller)
           if (!revokedKey) return true
           const now = clock.now()
           await mailOwner(tx, outbox, revokedKey, {
@@ -62,7 +64,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
   }
 
   /** Revokes a key; null if it is unknown or was revoked already. */
-  function end(tx: Transaction, id: string, caller: Caller | null): Promise<ApiKey | null> {
+  function revokeWithin(tx: Transaction, id: string, caller: Caller | null): Promise<ApiKey | null> {
     const now = clock.now()
     return tx.apiKeys.revoke(id, now, { at: now, caller })
   }

@@ -83,9 +83,9 @@ async function importFile<Schema extends z.ZodType>(
     batch = []
     try {
       const rows = await importRows(lines.map(({ row }) => row))
-      const created = rows.filter(({ isNew }) => isNew).length
-      counts.imported += created
-      counts.skipped += rows.length - created
+      const createdCount = rows.filter(({ isNew }) => isNew).length
+      counts.imported += createdCount
+      counts.skipped += rows.length - createdCount
     } catch (error) {
       throw error instanceof KeywayError ? errorAtLine(error, lines, counts) : error
     }

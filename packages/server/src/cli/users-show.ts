@@ -21,8 +21,8 @@ MAILS the state of the last ten mails. An address without account is shown too i
 code or key is shown.`,
     async run(context) {
       const services = await context.services()
-      const user = await findSubject(services, context.args[0]!)
-      return show(context, services, user)
+      const subject = await findSubject(services, context.args[0]!)
+      return show(context, services, subject)
     },
   },
 ]

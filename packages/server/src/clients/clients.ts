@@ -36,7 +36,7 @@ export function createClients(deps: {
 }): Clients {
   const { storage, config } = deps
   let registration: Promise<Registration> | undefined
-  let documents: Promise<FindDocument> | undefined
+  let findDocument: Promise<FindDocument> | undefined
 
   return {
     allowsDocuments: config.clientMetadataDocuments,
@@ -51,10 +51,10 @@ export function createClients(deps: {
     async find(clientId, network) {
       if (isAppId(clientId)) return storage.store.apps.find(clientId)
       if (!config.clientMetadataDocuments || !isClientUrl(clientId)) return null
-      documents ??= import('./client-documents.ts').then(({ createClientDocuments }) =>
+      findDocument ??= import('./client-documents.ts').then(({ createClientDocuments }) =>
         createClientDocuments({ ...deps, privateNetworks: config.webhookPrivateNetworks }),
       )
-      return (await documents)(clientId, network)
+      return (await findDocument)(clientId, network)
     },
   }
 }

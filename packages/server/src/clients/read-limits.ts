@@ -29,7 +29,7 @@ export function createReadLimits({
   const readsForUnknown = createKeyedWindows({ clock, windows: UNKNOWN_LIMITS, maxNames: 10 })
 
   return network => {
-    const total = knownNetworks.isKnown(network) ? readsForKnown : readsForUnknown
-    return readsByNetwork.count(network) === null && total.count('all') === null
+    const sharedReads = knownNetworks.isKnown(network) ? readsForKnown : readsForUnknown
+    return readsByNetwork.count(network) === null && sharedReads.count('all') === null
   }
 }

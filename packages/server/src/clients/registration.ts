@@ -43,13 +43,17 @@ export type Registration = (
  * no person consents is removed after some days.
  */
 export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
-  const registrations = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })
-  const total = createKeyedWindows({ clock, windows: TOTAL_LIMITS, maxNames: 10 })
+  const registrationsByNetwork = createKeyedWindows({
+    clock,
+    windows: NETWORK_LIMITS,
+    maxNames: MAX_NETWORKS,
+  })
+  const allRegistrations = createKeyedWindows({ clock, windows: TOTAL_LIMITS, maxNames: 10 })
 
   return async (metadata, caller) => {
     const result = readClientMetadata(metadata, AUTH_METHODS)
     if ('error' in result) return result
-    const wait = registrations.count(caller.network) ?? total.count('all')
+    const wait = registrationsByNetwork.count(caller.network) ?? allRegistrations.count('all')
     if (wait) {
       const detail = `Too many clients were registered. Try again in ${wait.retryAfter} seconds.`
       throw new KeywayError('rate_limited', detail, { ...wait })

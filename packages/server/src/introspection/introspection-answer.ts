@@ -17,7 +17,7 @@ export interface TokenCheck {
 
 export type RequestingApp = Pick<App, 'id' | 'firstParty' | 'coversFrom'>
 
-export function mayNotConsume(): KeywayError {
+export function consumptionForbidden(): KeywayError {
   return new KeywayError(
     'forbidden',
     'Calls are consumed of keys, by the app that a key is for or by a first-party app.',

@@ -5,9 +5,9 @@ import type { Sessions } from '../sessions/sessions.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Store } from '../store.ts'
 import {
+  consumptionForbidden,
   INACTIVE,
   type IntrospectionAnswer,
-  mayNotConsume,
   type RequestingApp,
   scopeMembers,
   type TokenCheck,
@@ -129,7 +129,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     if (claims?.type !== 'access') return null
     const authentication = await nullIfInvalid(sessions.authenticate(token, audience))
     if (!authentication) return null
-    if (consume > 0) throw mayNotConsume()
+    if (consume > 0) throw consumptionForbidden()
     const { iat, exp, jti } = claims as { iat: number; exp: number; jti: string }
     const { user, session, scopes } = authentication
     meter.count(user.id, null, 'introspections')
@@ -160,7 +160,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     const { sub, scope, iat, exp, jti } = claims as unknown as AppTokenClaims
     const client = await store.apps.find(sub)
     if (!client || toSeconds(client.createdAt) > iat) return null
-    if (consume > 0) throw mayNotConsume()
+    if (consume > 0) throw consumptionForbidden()
     return {
       active: true,
       type: 'app',

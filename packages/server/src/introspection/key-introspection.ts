@@ -11,9 +11,9 @@ import { sha256 } from '../secrets.ts'
 import type { Store } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
 import {
+  consumptionForbidden,
   INACTIVE,
   type IntrospectionAnswer,
-  mayNotConsume,
   type RequestingApp,
   scopeMembers,
   type TokenCheck,
@@ -145,7 +145,7 @@ export function createKeyIntrospection({
   ): Promise<LeftOfLimits | null> {
     if (app && coversKey(app, apiKey))
       return consume > 0 ? consumeCalls(apiKey, consume) : limiter.remaining(apiKey)
-    if (consume > 0) throw mayNotConsume()
+    if (consume > 0) throw consumptionForbidden()
     return null
   }
 

@@ -75,13 +75,13 @@ export function claim(
   const ownShares: NodeShares = {}
   const grants = claims.map(({ per, limit, counted, wanted }) => {
     const pastRequests = entriesWithin(state.past[per] ?? [], per, now)
-    const countedByOthers = Object.values(otherHolders).flatMap(holding =>
-      entriesWithin(holding[per]?.counted ?? [], per, now),
+    const countedByOthers = Object.values(otherHolders).flatMap(shares =>
+      entriesWithin(shares[per]?.counted ?? [], per, now),
     )
     const ownCount = sum(counted)
     const usedByOthers =
       sum(pastRequests) +
-      Object.values(otherHolders).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
+      Object.values(otherHolders).reduce((most, shares) => most + (shares[per]?.held ?? 0), 0)
     const held = Math.max(0, Math.min(wanted, limit - usedByOthers))
     ownShares[per] = { held: Math.max(held, ownCount), counted: compact(counted, per) }
     const oldestAt = [...pastRequests, ...countedByOthers].reduce(
@@ -138,11 +138,11 @@ export function withoutDeadHolders(
  * @param leaseEnd when the leases of all holders have ended
  */
 export function obsoleteFrom({ holders, past }: SharedState, leaseEnd: Instant): Instant {
-  const ends = entriesOf(past).flatMap(([per, counted]) => counted.map(([at]) => at + WINDOW_MS[per]))
-  const holdings = Object.values(holders).flatMap(holding =>
-    entriesOf(holding).map(([per]) => leaseEnd + HOLDER_MARGIN + WINDOW_MS[per]),
+  const pastEnds = entriesOf(past).flatMap(([per, counted]) => counted.map(([at]) => at + WINDOW_MS[per]))
+  const holderEnds = Object.values(holders).flatMap(shares =>
+    entriesOf(shares).map(([per]) => leaseEnd + HOLDER_MARGIN + WINDOW_MS[per]),
   )
-  return Math.max(0, ...ends, ...holdings)
+  return Math.max(0, ...pastEnds, ...holderEnds)
 }
 
 function pastWithin(past: SharedState['past'], now: Instant): SharedState['past'] {

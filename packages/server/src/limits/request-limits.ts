@@ -303,10 +303,10 @@ export function createRequestLimits({
     if (otherHolders.length === 0) return state
     const leaseEnds = await store.holders(otherHolders)
     const now = clock.now()
-    const deaths = otherHolders
+    const deadHolders = otherHolders
       .map(holder => [holder, (leaseEnds.get(holder) ?? now - HOLDER_MARGIN) + HOLDER_MARGIN] as const)
       .filter(([, diedAt]) => diedAt <= now)
-    return withoutDeadHolders(state, new Map(deaths), now)
+    return withoutDeadHolders(state, new Map(deadHolders), now)
   }
 
   /** Renews the lease of this node if little of it is left. */
