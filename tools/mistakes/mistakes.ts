@@ -64,10 +64,10 @@ export const MISTAKES: Mistake[] = [
     file: 'server/src/hub/frames.ts',
     edits: [
       {
-        find: "if (count(connection, 1) === 'pass') connection.pong(data)\n",
+        find: "if (charge(connection, 1) === 'pass') connection.pong(data)\n",
         put:
           'const before = connection.lastReceivedAt\n' +
-          "      if (count(connection, 1) === 'pass') connection.pong(data)\n" +
+          "      if (charge(connection, 1) === 'pass') connection.pong(data)\n" +
           '      connection.lastReceivedAt = before\n',
       },
     ],
@@ -78,10 +78,10 @@ export const MISTAKES: Mistake[] = [
     file: 'server/src/hub/frames.ts',
     edits: [
       {
-        find: 'receivePong(connection) {\n      count(connection, 1)\n',
+        find: 'receivePong(connection) {\n      charge(connection, 1)\n',
         put:
           'receivePong(connection) {\n      const before = connection.lastReceivedAt\n' +
-          '      count(connection, 1)\n      connection.lastReceivedAt = before\n',
+          '      charge(connection, 1)\n      connection.lastReceivedAt = before\n',
       },
     ],
     tests: [HUB],
@@ -91,7 +91,7 @@ export const MISTAKES: Mistake[] = [
     file: 'server/src/hub/frames.ts',
     edits: [
       {
-        find: 'receivePong(connection) {\n      count(connection, 1)\n',
+        find: 'receivePong(connection) {\n      charge(connection, 1)\n',
         put: 'receivePong(connection) {\n      connection.lastReceivedAt = clock.now()\n',
       },
     ],

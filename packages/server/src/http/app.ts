@@ -74,7 +74,7 @@ type HttpContext = Context<Bindings>
 const FLOW_ID_LENGTH = 64
 
 /** Methods that are metric labels. All others count as `OTHER`, since clients could invent any number of them. */
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+const METHOD_LABELS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** The body of a request to a page; empty if it has no form. @throws KeywayError if the form was refused */
 export function formOf({ form }: PageBindings): Buffer {
@@ -301,7 +301,7 @@ export function createApp(options: AppOptions): HttpApp {
     const isPage = pages !== undefined && !isApiPath(context.req.path) && response.status !== 404
     if (response.status >= 400) fairQueue.countRefusal(callers.of(context.env.incoming).network)
     observe?.({
-      method: METHODS.has(context.req.method) ? context.req.method : 'OTHER',
+      method: METHOD_LABELS.has(context.req.method) ? context.req.method : 'OTHER',
       route: isPage ? 'pages' : 'unknown',
       status: response.status,
       milliseconds: performance.now() - startedAt,

@@ -17,7 +17,7 @@ export interface BodyFormat {
   /** Matched against the Content-Type header. */
   mediaType: RegExp
   /** The detail of the error for another type. */
-  wrongType: string
+  wrongTypeDetail: string
   maxBytes: number
 }
 
@@ -27,13 +27,13 @@ export interface BodyFormat {
  */
 export const JSON_BODY: BodyFormat = {
   mediaType: /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i,
-  wrongType: 'Send the body as Content-Type: application/json, in UTF-8.',
+  wrongTypeDetail: 'Send the body as Content-Type: application/json, in UTF-8.',
   maxBytes: MAX_BODY_BYTES,
 }
 
 export const FORM_BODY: BodyFormat = {
   mediaType: /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i,
-  wrongType: 'Send the form as application/x-www-form-urlencoded.',
+  wrongTypeDetail: 'Send the form as application/x-www-form-urlencoded.',
   maxBytes: MAX_BODY_BYTES,
 }
 
@@ -118,10 +118,10 @@ export function tooLarge(maxBytes: number): KeywayError {
   return new KeywayError('payload_too_large', `A request body has at most ${maxBytes} bytes.`)
 }
 
-function checkType(incoming: IncomingMessage, { mediaType, wrongType }: BodyFormat): void {
+function checkType(incoming: IncomingMessage, { mediaType, wrongTypeDetail }: BodyFormat): void {
   const type = incoming.headers['content-type']
   if (type === undefined || !mediaType.test(type) || countOf(incoming, 'content-type') !== 1) {
-    throw new KeywayError('unsupported_media_type', wrongType)
+    throw new KeywayError('unsupported_media_type', wrongTypeDetail)
   }
 }
 

@@ -3,8 +3,7 @@ import { REQUEST_ID_HEADER } from '../request-id.ts'
 
 const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key'
 const EXPOSED_HEADERS = `${REQUEST_ID_HEADER.toLowerCase()}, retry-after, ratelimit, ratelimit-policy, www-authenticate`
-/** How long a browser may cache a preflight, in seconds. */
-const MAX_AGE = '600'
+const PREFLIGHT_MAX_AGE_SECONDS = '600'
 
 /** Which origins may call a route besides the configured ones: any, or those of the redirect URIs of public clients. */
 export type CorsPolicy = 'any' | 'clients'
@@ -80,7 +79,7 @@ export function createCors(
       ...responseHeaders,
       'Access-Control-Allow-Methods': methods,
       'Access-Control-Allow-Headers': ALLOWED_HEADERS,
-      'Access-Control-Max-Age': MAX_AGE,
+      'Access-Control-Max-Age': PREFLIGHT_MAX_AGE_SECONDS,
     }
   }
 }

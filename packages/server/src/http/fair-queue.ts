@@ -16,7 +16,7 @@ const MIN_SLICE_MS = 1
 const MAX_SLICE_MS = 10
 /**
  * Time of the event loop that a network is credited in each round. A network whose request took longer skips one round
- * for each quantum that it used: a page that takes 10 ms counts as a hundred exchanges.
+ * for each quantum that it used: a hundred rounds for a page that takes 10 ms.
  */
 const QUANTUM_MS = 0.1
 /** Maximum number of networks without queued requests whose used time is remembered. */

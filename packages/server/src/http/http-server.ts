@@ -95,7 +95,7 @@ export function createHttpServer(
     },
     onRequest,
   )
-  const pipeline = createPipeline()
+  const pipelinedCounts = createPipelinedCounts()
   server.maxHeadersCount = MAX_HEADERS
   server.timeout = timeouts.inactivityMs
   const limiter = limitSockets(server, socketLimits, timeouts.checkMs, app.countUnanswered)
@@ -111,10 +111,10 @@ export function createHttpServer(
     // A response has no socket while an earlier response of its connection is unfinished: pipelined requests are
     // handled one after the other.
     if (outgoing.socket) admit(incoming, outgoing)
-    else if (!pipeline.add(incoming.socket)) closeConnection(incoming)
+    else if (!pipelinedCounts.add(incoming.socket)) closeConnection(incoming)
     else
       outgoing.once('socket', () => {
-        pipeline.remove(incoming.socket)
+        pipelinedCounts.remove(incoming.socket)
         limiter.resume(incoming.socket)
         admit(incoming, outgoing)
       })
@@ -221,7 +221,7 @@ function destroySocket(this: Duplex): void {
 }
 
 /** Counts the requests of each connection that wait for an earlier response. */
-function createPipeline() {
+function createPipelinedCounts() {
   const waitingRequests = new Map<Socket, number>()
   let total = 0
   return {

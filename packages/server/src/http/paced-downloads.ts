@@ -6,8 +6,8 @@ import { overloaded } from './work-limit.ts'
 
 export interface Pacing {
   /**
-   * Replaces a stream in an answer by one that waits for its turn before each piece, and fails if the client has too
-   * many queued requests. Returns event streams and answers without a stream unchanged.
+   * Replaces a stream in an answer by one that waits for the client's turn before each piece, and fails if the client
+   * has too many queued requests. Returns event streams and answers without a stream unchanged.
    */
   ofAnswer(answer: Answer, incoming: IncomingMessage): Answer
   /**

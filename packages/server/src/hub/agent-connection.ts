@@ -18,8 +18,8 @@ export const HEARTBEAT_SECONDS = 25
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 /**
- * A replaced socket with more unsent bytes than this is terminated without a close handshake. Otherwise its agent could
- * resume hundreds of times while the handshake lasts, and each socket would keep its buffer.
+ * When an agent resumes on another socket, the old one is terminated without a close handshake if it has more unsent
+ * bytes than this: an agent could resume hundreds of times while the handshakes last, and each socket keeps its buffer.
  */
 const MAX_CLOSING_BYTES = 64 * 1024
 
@@ -140,7 +140,7 @@ export class AgentConnection {
   }
 
   /** Sends an error about a frame; the connection stays open. `id` is the id of the frame, if it has one. */
-  fail(code: FrameErrorCode, detail: string, id?: string): void {
+  sendError(code: FrameErrorCode, detail: string, id?: string): void {
     this.send({ type: 'error', code, detail, ...(id === undefined ? {} : { id }) })
   }
 
@@ -313,7 +313,7 @@ export class AgentConnection {
     return { connectionId: this.id, userId: this.userId, keyId: this.keyId }
   }
 
-  presence(nodeId: string): PresenceRow {
+  presenceRow(nodeId: string): PresenceRow {
     return { ...this.details, nodeId, userId: this.userId }
   }
 

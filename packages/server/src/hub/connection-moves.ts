@@ -15,7 +15,7 @@ const MAX_PENDING_PER_OWNER = 1000
  * Maximum rounds of requests for a connection: to the node that issued its resume token, then to all others, then to
  * nodes that started meanwhile.
  */
-const ROUNDS = 3
+const MAX_ROUNDS = 3
 
 export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionIdentity | 'secretHash' | 'lastSeq'>
 
@@ -83,7 +83,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   return {
     async request(issuer, moveRequest, onOrdered) {
       const askedNodes = new Set<string>()
-      for (let round = 0; round < ROUNDS; round++) {
+      for (let round = 0; round < MAX_ROUNDS; round++) {
         const peers = relay.peers().filter(peer => !askedNodes.has(peer))
         const nodes = round === 0 && peers.includes(issuer) ? [issuer] : peers
         for (const node of nodes) askedNodes.add(node)

@@ -20,15 +20,15 @@ const CLOSING_MS = SECOND
 export async function drain(
   registry: Registry,
   { sockets, resumptions }: Pick<Connections, 'sockets' | 'resumptions'>,
-  deadlineMs: number,
+  timeoutMs: number,
 ): Promise<void> {
   const { byId } = registry
-  const closingMs = Math.min(CLOSING_MS, deadlineMs / 2)
-  const closeInSeconds = Math.max(0, Math.floor((deadlineMs - closingMs) / SECOND))
+  const closingMs = Math.min(CLOSING_MS, timeoutMs / 2)
+  const closeInSeconds = Math.max(0, Math.floor((timeoutMs - closingMs) / SECOND))
   const frame: ServerFrame = { type: 'draining', close_in_seconds: closeInSeconds }
   for (const connection of [...byId.values()]) if (connection.state === 'open') connection.send(frame)
-  void resumptions.handOver(deadlineMs - closingMs)
-  await untilEmpty(registry, deadlineMs - closingMs)
+  void resumptions.handOver(timeoutMs - closingMs)
+  await untilEmpty(registry, timeoutMs - closingMs)
   for (const connection of [...byId.values()]) {
     if (connection.state !== 'held') connection.closeAndHold(RESTARTING)
   }

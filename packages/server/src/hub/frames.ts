@@ -53,26 +53,26 @@ export function createFrames({
 }: FramesDeps): Frames {
   return {
     receive(connection, data, isBinary) {
-      const decision = count(connection, 1 + Math.floor(data.length / FRAME_UNIT_BYTES))
+      const decision = charge(connection, 1 + Math.floor(data.length / FRAME_UNIT_BYTES))
       if (decision === 'close') return
       const result = readFrame(data, isBinary)
       if (result.outcome === 'bad_message') connection.close(BAD_MESSAGE)
       else if (decision === 'refuse')
-        connection.fail('rate_limited', 'Too many frames; slow down.', idOfResult(result))
+        connection.sendError('rate_limited', 'Too many frames; slow down.', idOfResult(result))
       else if (result.outcome === 'error') messages.refuse(connection, result)
       else handle(connection, result.frame)
     },
     receivePing(connection, data) {
-      if (count(connection, 1) === 'pass') connection.pong(data)
+      if (charge(connection, 1) === 'pass') connection.pong(data)
     },
     receivePong(connection) {
-      count(connection, 1)
+      charge(connection, 1)
       connection.receivedPong()
     },
   }
 
   /** Charges a frame to its connection and its owner; on `close` the connection has been closed. */
-  function count(connection: AgentConnection, units: number): RateDecision {
+  function charge(connection: AgentConnection, units: number): RateDecision {
     const now = clock.now()
     connection.lastReceivedAt = now
     const connectionDecision = takeFrame(connection.frameBucket, now)
@@ -88,7 +88,7 @@ export function createFrames({
   function handle(connection: AgentConnection, frame: AgentFrame): void {
     if (frame.type === 'ping') void pong(connection)
     else if (connection.state === 'pending') {
-      connection.fail('invalid_frame', 'Wait for `ready` first.', idOfFrame(frame))
+      connection.sendError('invalid_frame', 'Wait for `ready` first.', idOfFrame(frame))
     } else if (frame.type === 'token') {
       ownerLimits.takeFrame(connection.userId, RENEWAL_UNITS, connection.lastReceivedAt)
       void renewals.renew(connection, frame.token)

@@ -18,7 +18,7 @@ const HUB_PATH = '/hub'
 const CREDENTIAL_HELP = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
 const RESUME_HELP = `Resume once, with the text of "ready" and the number of the last message: as the subprotocol "${HUB_RESUME_PREFIX}<resume_token>.<last seq>", or as "Keyway-Resume: <resume_token>.<last seq>".`
 /** Maximum length of a query, in characters. A longer one is refused as if it contained a credential. */
-const MAX_SEARCHED_QUERY = 2048
+const MAX_QUERY_LENGTH = 2048
 /** Query parameters that are refused as credentials, in lower case; so are names that end in `token`. */
 const CREDENTIAL_NAMES = new Set('key apikey api_key api-key bearer jwt auth authorization'.split(' '))
 const API_KEY_PATTERN = /svc_[0-9A-Za-z]{32}/
@@ -223,7 +223,7 @@ function readResume(
  * authenticated send it.
  */
 function containsCredential(query: string): boolean {
-  if (query.length > MAX_SEARCHED_QUERY) return true
+  if (query.length > MAX_QUERY_LENGTH) return true
   const names = query.split(/[?&]/).map(parameter => /^([^=]{0,32})=/.exec(parameter)?.[1]?.toLowerCase())
   const hasCredentialName = names.some(name => name && (CREDENTIAL_NAMES.has(name) || name.endsWith('token')))
   return hasCredentialName || API_KEY_PATTERN.test(query) || query.includes(JWT_PAYLOAD)

@@ -105,7 +105,7 @@ export interface Hub {
    */
   start(): Promise<void>
   /** Refuses new agents, sends `draining` to connected ones, and closes the remaining ones with 1012. */
-  drain(deadlineMs: number): Promise<void>
+  drain(timeoutMs: number): Promise<void>
   /** Terminates remaining connections and deregisters this node. */
   stop(): Promise<void>
   /**
@@ -228,9 +228,9 @@ export function createHub(deps: HubDeps): Hub {
       startTimer(SWEEP_MS, () => void revocations.sweep())
       startTimer(NODE_HEARTBEAT_MS, () => void presence.heartbeat().then(updateNodes))
     },
-    async drain(deadlineMs) {
+    async drain(timeoutMs) {
       draining = true
-      await drain(registry, connections, deadlineMs)
+      await drain(registry, connections, timeoutMs)
     },
     async stop() {
       draining = true

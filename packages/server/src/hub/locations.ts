@@ -65,8 +65,8 @@ export interface Locations {
    */
   knownNodes(userId: string): readonly string[]
   /**
-   * Called when another node reports that it has connections of these users. `targets`: the ids and keys whose absence
-   * it reported to this node before, and which it has now.
+   * Called when another node reports that it has connections of these users. `targets`: the ids, and the key ids, of
+   * those connections that it had reported as absent before.
    */
   receiveConnections(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
   /** Called when another node answers that it has no connection of a user. */

@@ -88,11 +88,11 @@ export function createMessages(deps: MessagesDeps): Messages {
     const sends = seq === undefined ? null : sendsOf(sender)
     const isRepeated = sends !== null && seq! <= sends.accepted
     if (sends && seq! > sends.accepted + 1) {
-      return sender.fail('out_of_order', `The next number is ${sends.accepted + 1}, not ${seq}.`, id)
+      return sender.sendError('out_of_order', `The next number is ${sends.accepted + 1}, not ${seq}.`, id)
     }
     // Checked before the message is encoded, so that a refusal costs little.
     if (!isRepeated && !ownerLimits.mayDeliver(userId, clock.now())) {
-      return sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
+      return sender.sendError('rate_limited', 'Too many deliveries of this account; wait a second.', id)
     }
     const frame = encodeMessage({ id, from: sender.id, from_key_id: keyId, data, reply_to })
     if (!frame) {
@@ -119,7 +119,7 @@ export function createMessages(deps: MessagesDeps): Messages {
 
   function refuse(sender: AgentConnection, { code, detail, id, seq }: Refusal): void {
     if (seq !== undefined) sendsOf(sender).refuse(seq)
-    sender.fail(code, detail, id)
+    sender.sendError(code, detail, id)
   }
 
   async function sendFromApi(

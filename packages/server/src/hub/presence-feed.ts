@@ -25,7 +25,7 @@ interface Feed {
 /** Notifies nodes that watch a user of changes to that user's connections on this node. */
 export interface PresenceFeed extends PresenceRecorder {
   /**
-   * Handles a node's `watch`: sends it the changes since its last notice, or all connections if `have` is not the
+   * Handles a node's `watch`: sends it the changes since the last notice to it, or all connections if `have` is not the
    * version of that notice. Notices to one node arrive in order; a lost one is detected by the version of the next.
    */
   watch(nodeId: string, userId: string, have: number | null): void

@@ -94,7 +94,7 @@ export function createPresence(deps: {
     add(connection) {
       // A resumed connection has the id of the one whose removal is pending.
       removedConnectionIds.delete(connection.id)
-      addedConnections.set(connection.id, connection.presence(nodeId))
+      addedConnections.set(connection.id, connection.presenceRow(nodeId))
       schedule()
     },
     remove(connection) {
@@ -106,7 +106,7 @@ export function createPresence(deps: {
     async list(userId) {
       const rows = await presence.listOf(userId, clock.now() - NODE_TIMEOUT_MS)
       const rowsOfOtherNodes = rows.filter(row => row.nodeId !== nodeId)
-      const rowsOfThisNode = registry.openOf(userId).map(connection => connection.presence(nodeId))
+      const rowsOfThisNode = registry.openOf(userId).map(connection => connection.presenceRow(nodeId))
       return [...rowsOfOtherNodes, ...rowsOfThisNode].sort(
         (a, b) => b.connectedAt - a.connectedAt || (a.connectionId < b.connectionId ? 1 : -1),
       )
@@ -180,7 +180,7 @@ export function createPresence(deps: {
 
   function addAll(): void {
     for (const connection of registry.byId.values()) {
-      if (connection.state === 'open') addedConnections.set(connection.id, connection.presence(nodeId))
+      if (connection.state === 'open') addedConnections.set(connection.id, connection.presenceRow(nodeId))
     }
     schedule()
   }

@@ -43,7 +43,7 @@ export function takeRenewal(renewals: Bucket, now: Instant): boolean {
   return true
 }
 
-/** Limit of `watch` frames of one connection: each is answered with a list. */
+/** Limit of `watch` frames of one connection: each is answered with a list of all connections. */
 export const WATCH_ALLOWANCE: Allowance = { burst: 5, perSecond: 0.1 }
 
 /** False if the `watch` must wait. */

@@ -51,13 +51,16 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
   return {
     async renew(connection, token) {
       if (connection.renewalKeyId !== null) {
-        connection.fail('rate_limited', 'A renewal is under way; send one token at a time.')
+        connection.sendError('rate_limited', 'A renewal is under way; send one token at a time.')
         return
       }
       const now = clock.now()
       connection.renewalBucket ??= newBucket(RENEWAL_ALLOWANCE, now)
       if (!takeRenewal(connection.renewalBucket, now)) {
-        connection.fail('rate_limited', 'This connection was renewed too often; its token is valid longer.')
+        connection.sendError(
+          'rate_limited',
+          'This connection was renewed too often; its token is valid longer.',
+        )
         return
       }
       connection.renewalKeyId = ''
@@ -65,7 +68,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
         await renewOnce(connection, token)
       } catch (error) {
         log.warn({ err: error }, 'a renewal could not be checked')
-        connection.fail('rate_limited', 'The token cannot be checked right now; send it again.')
+        connection.sendError('rate_limited', 'The token cannot be checked right now; send it again.')
       } finally {
         connection.renewalKeyId = null
       }
@@ -78,7 +81,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
     if (connection.state !== 'open') return
     const isUsable = claims?.agentId === connection.userId && claims.expiresAt > clock.now()
     if (!claims || !isUsable) {
-      connection.fail('invalid_token', 'This token is not valid or not of the same owner.')
+      connection.sendError('invalid_token', 'This token is not valid or not of the same owner.')
       return
     }
     bindNewKey(connection, claims.keyId)
@@ -88,7 +91,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
     const refusal = refusalOfKey(key, connection, clock.now())
     if (refusal || !allows(claims.scopes, 'agent:connect')) {
       unbindNewKey(connection)
-      connection.fail('invalid_token', 'The key of this token does not open the hub now.')
+      connection.sendError('invalid_token', 'The key of this token does not open the hub now.')
       return
     }
     const previousExpiry = connection.expiresAt

@@ -101,13 +101,18 @@ export function createWatches(deps: WatchesDeps): Watches {
       const bucket = buckets.get(watcher) ?? newBucket(WATCH_ALLOWANCE, now)
       buckets.set(watcher, bucket)
       if (!takeWatch(bucket, now))
-        return watcher.fail('rate_limited', 'Too many watches; wait ten seconds.', id)
+        return watcher.sendError('rate_limited', 'Too many watches; wait ten seconds.', id)
       // Checked for the owner too: otherwise agents that connect, watch and close in a loop would get unlimited lists.
       if (!ownerLimits.mayDeliver(watcher.userId, now))
-        return watcher.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
+        return watcher.sendError('rate_limited', 'Too many deliveries of this account; wait a second.', id)
       const watch = watches.get(watcher.userId) ?? createWatch(watcher.userId)
       if (watch.watchers.size < MAX_WATCHERS || watch.watchers.has(watcher)) start(watch, watcher, id)
-      else watcher.fail('rate_limited', `${MAX_WATCHERS} connections of this account watch here already.`, id)
+      else
+        watcher.sendError(
+          'rate_limited',
+          `${MAX_WATCHERS} connections of this account watch here already.`,
+          id,
+        )
     },
     unwatch: remove,
     remove,
@@ -272,7 +277,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     if (watcher.allows('agents:read')) return true
     const id = watch.watchers.get(watcher)
     remove(watcher)
-    watcher.fail('insufficient_scope', 'The watch ended: the key lacks the scope agents:read.', id)
+    watcher.sendError('insufficient_scope', 'The watch ended: the key lacks the scope agents:read.', id)
     return false
   }
 }

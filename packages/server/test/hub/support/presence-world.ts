@@ -148,7 +148,7 @@ export class PresenceWorld {
     node.registry.add(connection)
     node.watchers.set(id, { connection, frames })
     node.feed.add(connection)
-    this.#record(() => this.#rows.set(`${nodeId} ${id}`, connection.presence(nodeId)))
+    this.#record(() => this.#rows.set(`${nodeId} ${id}`, connection.presenceRow(nodeId)))
   }
 
   disconnect(id: string): void {
