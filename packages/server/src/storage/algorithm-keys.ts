@@ -6,7 +6,7 @@ import type { AlgorithmKeyRow } from './schema.ts'
 /** A signing key of an algorithm other than EdDSA. */
 type AlgorithmKey = SigningKey & { alg: AlgorithmKeyRow['alg'] }
 
-export async function listOtherAlgorithms(db: Db, now: Instant): Promise<SigningKey[]> {
+export async function listAlgorithmKeys(db: Db, now: Instant): Promise<SigningKey[]> {
   const rows = await db
     .selectFrom('algorithm_keys')
     .selectAll()

@@ -128,16 +128,16 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       return (await importedKey.executeTakeFirst()) !== undefined
     },
     async findByHashes(hashes) {
-      const ownersByHash = new Map<string, { id: string; userId: string }>()
+      const keysByHash = new Map<string, { id: string; userId: string }>()
       for (const chunk of inChunks(hashes)) {
         const rows = await db
           .selectFrom('api_keys')
           .select(['key_hash', 'id', 'user_id'])
           .where('key_hash', 'in', chunk)
           .execute()
-        for (const { key_hash, id, user_id } of rows) ownersByHash.set(key_hash, { id, userId: user_id })
+        for (const { key_hash, id, user_id } of rows) keysByHash.set(key_hash, { id, userId: user_id })
       }
-      return ownersByHash
+      return keysByHash
     },
     async insertImported(key) {
       const row = await db

@@ -5,7 +5,7 @@ import type { Result } from './engine.ts'
 import type { DatabaseTime, EventCarrier } from './event-carrier.ts'
 import { createPostgresEvents } from './postgres-events.ts'
 
-/** Creates the configured carrier. The Redis client is loaded only if it is needed. */
+/** Loads the Redis client only if Redis is the configured carrier. */
 export async function createEventCarrier(
   carrier: Config['events'],
   deps: {

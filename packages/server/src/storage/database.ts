@@ -141,7 +141,7 @@ async function openEngine({ database, events, secrets, poolSize }: StorageConfig
   return openPostgres({ url: database.url, events, secrets, poolSize }, log)
 }
 
-/** Runs the work, then queues the webhook events that it announced, in the same transaction. */
+/** Runs the work, then queues its webhook events, including those for balances that became low. */
 async function runWithWebhookEvents<Outcome>(
   engine: Engine,
   tx: EngineTransaction,

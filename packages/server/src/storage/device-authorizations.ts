@@ -29,7 +29,7 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
       return toAuthorization(row)
     },
     async recordPoll(id, now, increment, maxInterval) {
-      const polledInTime = await db
+      const acceptedRow = await db
         .updateTable('device_authorizations')
         .set({ last_polled_at: now })
         .where('id', '=', id)
@@ -41,7 +41,7 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
         )
         .returning('id')
         .executeTakeFirst()
-      if (polledInTime) return true
+      if (acceptedRow) return true
       await db
         .updateTable('device_authorizations')
         .set(eb => ({ last_polled_at: now, poll_interval: eb('poll_interval', '+', increment) }))

@@ -2,8 +2,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { EndingRows, EndingStore } from '../endings/ending-store.ts'
 import { countOf, type Statements } from './statements.ts'
 
-/** Rows per statement. */
-const CHUNK_SIZE = 500
+const ROWS_PER_INSERT = 500
 
 export function createEndingStore({ db, atomically }: Statements): EndingStore & EndingRows {
   return {
@@ -17,10 +16,10 @@ export function createEndingStore({ db, atomically }: Statements): EndingStore &
         at,
       }))
       await atomically(async tx => {
-        for (let start = 0; start < rows.length; start += CHUNK_SIZE) {
+        for (let start = 0; start < rows.length; start += ROWS_PER_INSERT) {
           await tx
             .insertInto('endings')
-            .values(rows.slice(start, start + CHUNK_SIZE))
+            .values(rows.slice(start, start + ROWS_PER_INSERT))
             .execute()
         }
       })

@@ -18,7 +18,6 @@ export interface Result {
   changes: number
 }
 
-/** Executes single statements. */
 export interface Connection {
   execute(sql: string, parameters: readonly unknown[]): Promise<Result>
 }

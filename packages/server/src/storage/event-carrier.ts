@@ -3,9 +3,7 @@ import type { Log } from '../log.ts'
 import type { Secrets } from '../secrets.ts'
 import type { EventsHealth } from './engine.ts'
 
-/**
- * The channel of sealed events. Its name is authenticated with each event. The previous minor version does not read it.
- */
+/** The channel of sealed events, which authenticate its name. The previous minor version reads UNSEALED_CHANNEL. */
 export const SEALED_CHANNEL = 'keyway_sealed'
 
 /**

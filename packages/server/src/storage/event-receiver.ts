@@ -24,8 +24,8 @@ export interface EventReceiver {
 }
 
 /**
- * Receives the events of all nodes for this process. An event that is rejected, for any reason of `Rejection`, is
- * counted and ignored; at most once a minute a line is logged.
+ * Receives the events of all nodes for this process. Rejected events are counted by reason and ignored. A line on them,
+ * except for `unsealed` ones, is logged at most once a minute.
  */
 export function createEventReceiver(deps: {
   seal: Pick<EventSeal, 'open'>
@@ -58,8 +58,7 @@ export function createEventReceiver(deps: {
     },
     receiveUnsealed(text) {
       const isAccepted = hints.receive(text)
-      // Counted but not logged, since nodes of the previous minor version also publish test events and relay messages
-      // here.
+      // Not logged: nodes of the previous minor version also publish test events and relay messages on this channel.
       if (isAccepted === null) count('unsealed')
       if (isAccepted === false) reject('too_many')
     },

@@ -7,8 +7,8 @@ import { SeenCounters } from './seen-counters.ts'
  *
  *   1 version | 4 secret id | 16 sender id | 6 counter | encrypted(6 sealed at | 2 index | 2 count | text) | 16 tag
  *
- * Each start of a process has a random sender id, from which its key is derived, so that the counter never repeats as
- * a nonce. The channel's name and all fields before the encrypted ones are authenticated too.
+ * The nonce is the counter. It never repeats under one key, since each start of a process has a random sender id, from
+ * which its key is derived. The channel's name and all fields before the encrypted ones are authenticated too.
  */
 const FORMAT_VERSION = 1
 const SENDER_BYTES = 16
@@ -68,7 +68,7 @@ interface Sender {
   seen: SeenCounters
   /** Time of the last event, in milliseconds of the local monotonic clock. */
   lastAt: number
-  assembly: { next: number; counter: number; parts: Buffer[] } | null
+  assembly: { nextIndex: number; nextCounter: number; parts: Buffer[] } | null
 }
 
 export interface EventSeal {
@@ -199,13 +199,14 @@ function assemble(sender: Sender, counter: number, plaintext: Buffer): OpenResul
   const count = plaintext.readUInt16BE(8)
   const text = plaintext.subarray(PART_HEADER_BYTES)
   if (count === 1) return parse(text)
-  if (index === 0) sender.assembly = { next: 0, counter, parts: [] }
+  if (index === 0) sender.assembly = { nextIndex: 0, nextCounter: counter, parts: [] }
   const { assembly } = sender
-  if (!assembly || assembly.next !== index || assembly.counter !== counter) return { rejected: 'incomplete' }
+  if (!assembly || assembly.nextIndex !== index || assembly.nextCounter !== counter)
+    return { rejected: 'incomplete' }
   assembly.parts.push(text)
-  assembly.next++
-  assembly.counter++
-  if (assembly.next < count) return 'part'
+  assembly.nextIndex++
+  assembly.nextCounter++
+  if (assembly.nextIndex < count) return 'part'
   sender.assembly = null
   return parse(Buffer.concat(assembly.parts))
 }

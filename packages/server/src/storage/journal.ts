@@ -35,7 +35,7 @@ export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<bo
     case 'session':
     case 'magic_link':
     case 'invitation':
-      return true // There is nothing to apply: a restore ends all sessions, links and invitations.
+      return true // The first two mark the ends of a file; a restore ends all sessions, links and invitations.
   }
 }
 
@@ -102,7 +102,7 @@ async function applyAppSecrets(
   return true
 }
 
-/** Erases again what the account's deletion had erased. Links are deleted too, since the restore has ended them. */
+/** Erases what the account's deletion had erased, and all links to the address, which the restore has ended. */
 async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await db.deleteFrom('magic_links').where('email', '=', email).execute()
   await db.deleteFrom('invitations').where('email', '=', email).execute()

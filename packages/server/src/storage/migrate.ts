@@ -33,7 +33,6 @@ export async function migrate(
   await withRetries(() => runMissing(engine, migrations, log))
 }
 
-/** The migrations that a database has. */
 interface AppliedMigrations {
   names: ReadonlySet<string>
   /**

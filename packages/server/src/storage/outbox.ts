@@ -187,7 +187,6 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
     },
   }
 
-  /** Leases the first due messages of a selection. */
   async function leaseSelected(
     { index, condition, order }: DueSelection,
     limit: number,

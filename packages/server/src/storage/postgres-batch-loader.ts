@@ -2,10 +2,8 @@ import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { isStatementNameConflict, toStorageError } from './postgres-errors.ts'
 
-/** Maximum number of keys per query. */
 const MAX_KEYS = 500
 
-/** A look-up that waits for its batch. */
 interface PendingLookUp {
   key: string
   resolve(row: unknown): void

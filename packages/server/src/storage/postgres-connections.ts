@@ -17,7 +17,6 @@ const STATEMENT_TIMEOUT_MS = 5000
 const LOCK_TIMEOUT_MS = 2000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 
-/** The OID of the type `bigint`. */
 const INT8_OID = 20
 
 /**
@@ -53,7 +52,6 @@ function connectTimeoutMs(url: string): number {
   return seconds > 0 ? seconds * SECOND : CONNECT_TIMEOUT_MS
 }
 
-/** @param poolSize maximum number of connections */
 export function createConnections(pool: pg.Pool, poolSize: number): Connections {
   const writeSemaphore = createWriteSemaphore({
     permits: Math.max(1, Math.floor(poolSize * WRITERS_SHARE)),

@@ -15,7 +15,6 @@ import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
  * characters.
  */
 const MAX_PART_BYTES = 5_990
-/** Interval of test events. */
 const TEST_INTERVAL_MS = 5000
 const MAX_BACKOFF_MS = 5000
 const NOTIFY_EACH =

@@ -19,7 +19,6 @@ const MAX_RETRIES = 3
 const RETRY_JITTER_MS = 20
 const READ_BACK_DELAYS_MS = [0, 100, 300, 800]
 
-/** Result of one attempt. */
 type Attempt<Outcome> = { events: Event[] } & (
   | { outcome: Outcome }
   | { retry: unknown }
@@ -27,7 +26,7 @@ type Attempt<Outcome> = { events: Event[] } & (
 )
 
 export function createTransactions(connections: Connections, carrier: EventCarrier, log: Log) {
-  /** Publishes without retries, since receivers also poll. Does nothing if the transaction published the events. */
+  /** Publishes without retries: receivers also poll the database. Does nothing if NOTIFY published the events. */
   function publishAfterCommit(events: readonly Event[]): void {
     if (carrier.notification) return
     for (const event of events) {
@@ -120,7 +119,7 @@ async function commit(
   return commitResult
 }
 
-/** Rolls back. Returns false if the connection is broken. */
+/** Returns false if the connection is broken. */
 async function rollBack(client: pg.PoolClient, cause: unknown): Promise<boolean> {
   if (isConnectionError(cause)) return false
   try {
@@ -132,7 +131,7 @@ async function rollBack(client: pg.PoolClient, cause: unknown): Promise<boolean>
 }
 
 /**
- * Finds out on new connections whether the transaction was committed. Never runs it again: it could be applied twice.
+ * Finds out on other connections whether the transaction was committed. Never runs it again: it could be applied twice.
  * Throws KeywayError `unavailable` unless `readBack` finds the outcome.
  */
 async function resolveUnknownCommit<Outcome>(

@@ -4,11 +4,11 @@ import type { Db, LookUp } from './engine.ts'
 import { countOf, type Statements } from './statements.ts'
 
 /*
- * Accepted sends of a bucket are numbered 1, 2, 3 … Whether a window allows another send is therefore decided by
+ * Accepted sends of a `SendBucket` are numbered 1, 2, 3 … Whether a window allows another send is therefore decided by
  * reading one row, that of the `limit`-th last send, and never by counting rows.
  */
 
-/** The look-ups by their limits: one for each configured list of limits (for addresses, networks and sites). */
+/** The look-ups by their limits. All buckets of a kind have the same limits, so there are few look-ups. */
 const lookUps = new Map<string, LookUp>()
 
 export async function sendHistory(

@@ -1,6 +1,6 @@
 import type { SigningKey } from '../signing-keys/signing-key.ts'
 import type { SigningKeyStore } from '../signing-keys/signing-key-store.ts'
-import { insertFirstOfAlgorithm, insertNextOfAlgorithm, listOtherAlgorithms } from './algorithm-keys.ts'
+import { insertFirstOfAlgorithm, insertNextOfAlgorithm, listAlgorithmKeys } from './algorithm-keys.ts'
 import type { Db } from './engine.ts'
 import type { SigningKeyRow } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
@@ -19,7 +19,7 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
         .orderBy('signs_from')
         .orderBy('sequence')
         .execute()
-      return [...rows.map(toKey), ...(await listOtherAlgorithms(db, now))]
+      return [...rows.map(toKey), ...(await listAlgorithmKeys(db, now))]
     },
     insertFirst: key =>
       atomically(tx =>

@@ -33,7 +33,6 @@ export interface Writer {
   close(): Promise<void>
 }
 
-/** A request that waits for its response. */
 interface PendingRequest {
   resolve(result: Result): void
   reject(error: unknown): void

@@ -39,8 +39,8 @@ export const JSON_CHUNK_SIZE = 1000
 
 /**
  * Rows of values for a statement that writes many, as one parameter: a parameter for each value costs more than the
- * write itself, on the way to SQLite's thread or to PostgreSQL. Column n is `value->>n`: null or text. Numbers
- * must be cast, since PostgreSQL returns them as text and SQLite as numbers.
+ * write itself, on the way to SQLite's thread or to PostgreSQL. Column n is `value->>n`. Numbers must be cast, since
+ * PostgreSQL returns them as text and SQLite as numbers.
  */
 export function jsonRows(
   { jsonElements }: Pick<Statements, 'jsonElements'>,

@@ -2,10 +2,6 @@ import { type Event, type Hint, parseHint } from '../events.ts'
 
 /** Maximum length of a hint, which has at most two ids. Longer texts are not parsed. */
 const MAX_HINT_CHARACTERS = 300
-/**
- * Interval at which unsealed hints are delivered, without duplicates. They are not delivered at once, since anyone can
- * forge hints, and each may cause a query.
- */
 const DELIVERY_INTERVAL_MS = 250
 /** Maximum number of distinct hints per interval. Further hints are dropped; the sweep covers these. */
 const MAX_HINTS = 500
@@ -25,8 +21,8 @@ export function hintsAmong(events: readonly Event[]): Hint[] {
 }
 
 /**
- * Receives unsealed hints while a node of the previous minor version exists. They are delivered four times a second
- * without duplicates, so that forged hints cause a bounded number of queries.
+ * Receives unsealed hints while a node of the previous minor version exists. They are delivered at intervals and
+ * without duplicates, since they may be forged, and each may cause a query.
  */
 export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHints {
   /** Hints that wait for the next delivery, by their JSON text. */

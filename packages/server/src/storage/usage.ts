@@ -27,7 +27,7 @@ const ADD_COUNTS_INTO =
   sql.raw(`insert into usage_counts (user_id, key_id, unit, start, ${COUNTERS.join(', ')})
   select value->>0, value->>1, value->>2, cast(value->>3 as bigint),
     ${COUNTERS.map((_, index) => `cast(value->>${FIRST_COUNTER + index} as bigint)`).join(', ')}`)
-// SQLite needs a condition before ON CONFLICT, which it would take for a join condition.
+// Without a condition, SQLite would parse ON CONFLICT as a join condition.
 const ADD_COUNTS_TO_EXISTING = sql.raw(`where true on conflict (user_id, key_id, unit, start) do update set
   ${COUNTERS.map(counter => `${counter} = usage_counts.${counter} + excluded.${counter}`).join(', ')}`)
 

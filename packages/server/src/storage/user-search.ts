@@ -63,8 +63,8 @@ function matchesFilters(user: User, { status, role }: UserSearch): boolean {
 }
 
 /**
- * Finds people by a prefix of the column, sorted by the column. A position only has an id, so the query reads the
- * column's value of that row, to continue after it.
+ * Finds people by a prefix of the column, sorted by the column. A position does not have the column's value, so the
+ * query reads it from the row with the position's id.
  */
 function selectByText(
   binaryCollation: RawBuilder<unknown>,

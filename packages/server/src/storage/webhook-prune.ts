@@ -6,8 +6,8 @@ import type { Schema } from './schema.ts'
 import { countOf, inChunks } from './statements.ts'
 
 /**
- * How long after its agent disconnected a connection may be resumed at most; after that its subject has no further
- * events.
+ * How long after the disconnection of an agent its connection can be resumed at most; after that the connection causes
+ * no further events.
  */
 const AGENT_ENDED_AFTER = 5 * MINUTE
 /**
@@ -17,7 +17,7 @@ const AGENT_ENDED_AFTER = 5 * MINUTE
 const SURPLUS_BATCH = 5000
 
 /**
- * Prunes at most `batch` events and queues, and as many of each removed endpoint. Returns how many rows were removed.
+ * Prunes at most `batch` events, `batch` queues, and as many of each removed endpoint. Returns the number of rows.
  */
 export async function pruneWebhooks(
   tx: Db,

@@ -81,7 +81,7 @@ export function createWebhookQueue(
     readAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Reads in the transaction, so that it sees what was committed before this statement. */
+  /** Reads the enabled endpoints, and caches them unless the cache was invalidated meanwhile. */
   async function readSubscribers(db: Db): Promise<readonly Subscriber[]> {
     const [startedAt, invalidationsBefore] = [monotonic(), invalidations]
     const rows = await db

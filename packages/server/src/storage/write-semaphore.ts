@@ -10,8 +10,6 @@ export interface WriteSemaphore {
  * Creates a semaphore that limits the connections in use by writers; the others are reserved for reads. A writer may
  * hold its connection while it waits for a row lock. Reads never wait for a row lock, so exchanges continue while
  * writers are blocked.
- *
- * @param timeoutMs how long `acquire` waits
  */
 export function createWriteSemaphore({
   permits,

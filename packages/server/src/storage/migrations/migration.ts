@@ -7,14 +7,11 @@ export interface MigrationDeps {
   db: Untyped
   /** See `Engine.binaryCollation`. */
   binaryCollation: string
-  /**
-   * Makes the engine refuse UPDATE and DELETE on the table. If `mayDelete`, a condition on `old`, is true for a row,
-   * the row may be deleted.
-   */
+  /** Executes the statements of `Engine.appendOnly`. */
   appendOnly(table: string, mayDelete?: string): Promise<void>
-  /** Creates a trigram index; see `Engine.trigramIndex`. */
+  /** Executes the statements of `Engine.trigramIndex`. */
   trigramIndex(name: string, table: string, column: string): Promise<void>
-  /** Makes the engine refuse TRUNCATE on a table that is append-only already. */
+  /** Executes the statements of `Engine.refuseTruncate`. */
   refuseTruncate(table: string): Promise<void>
 }
 
