@@ -25,11 +25,7 @@ const SECTIONS: [Section, string][] = [
   ['audit', '/admin/audit'],
 ]
 
-/**
- * Requires the right to read these pages; people without it get a 404.
- *
- * @throws Redirect to /sign-in without a session; KeywayError `not_found` for people without the right
- */
+/** @throws Redirect to /sign-in without a session; KeywayError `not_found` without the right to read these pages */
 export function requireReader(kit: PageKit, c: PageContext): SignedIn {
   const signedIn = kit.requireSession(c)
   if (signedIn.user.role === 'user') throw notFound()
@@ -112,7 +108,6 @@ export function requireReason(by: ActedBy): void {
   if (by.reason === null) throw invalidForm(adminTexts.needsReason)
 }
 
-/** A validation error of a form. */
 export function invalidForm(message: string): KeywayError {
   return new KeywayError('invalid_request', message)
 }

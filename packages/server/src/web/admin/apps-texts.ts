@@ -1,4 +1,3 @@
-/** The texts of /admin/apps. */
 export const appsTexts = {
   title: 'Apps',
   lead: 'Applications that people sign in to, and services that check keys.',

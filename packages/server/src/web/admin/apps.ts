@@ -24,7 +24,6 @@ import { listFoot } from './list-foot.ts'
 
 const ROWS_PER_PAGE = 40
 
-/** GET /admin/apps */
 export async function renderApps(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const selfRegistered = c.req.query('kind') === 'self'
@@ -65,7 +64,6 @@ function kindOf({ firstParty, trusted, isPublic }: App): Html {
   return html`${isPublic ? kinds.public : kinds.confidential}${rights ? html` <span class="tag active">${rights}</span>` : ''}`
 }
 
-/** GET /admin/register-app */
 export function renderNewApp(kit: PageKit, c: PageContext): Response | Promise<Response> {
   return renderRegistration(kit, c, { ...DEFAULT_APP_SETTINGS, name: '', id: '' })
 }
@@ -91,7 +89,6 @@ ${mayChange(kit, signedIn) ? form : ''}`
   return renderAdmin(kit, c, 'apps', { title: appsTexts.register, problem }, body, status)
 }
 
-/** POST /admin/apps */
 export function registerApp(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/register-app', 'app_saved', async (form, by) => {
     const typedApp = {
@@ -110,7 +107,6 @@ export function registerApp(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** GET /admin/apps/:id */
 export async function renderApp(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   return renderOneApp(kit, c, await kit.apps.find(idOf(c)))
@@ -162,7 +158,6 @@ function removalCard({ id, firstParty }: App, token: string): Html {
   return dangerCard([removeAct], token)
 }
 
-/** POST /admin/apps/:id/:act */
 export function changeApp(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
   const notice = c.req.param('act') === 'remove-secret' ? 'app_secret_removed' : 'app_saved'

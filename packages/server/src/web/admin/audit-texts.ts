@@ -1,6 +1,5 @@
 import type { AuditType } from '../../audit/audit-event.ts'
 
-/** The texts of /admin/audit. */
 export const auditTexts = {
   title: 'Audit',
   lead: 'What administrators, commands and settings did. Rows are never changed, and each has the hash of the one before.',

@@ -21,7 +21,6 @@ const TAG_CLASSES: Record<InvitationState, string> = {
   revoked: 'revoked',
 }
 
-/** GET /admin/invitations */
 export async function renderInvitations(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const { invitations } = adminTexts
@@ -59,7 +58,6 @@ function invitationRow(invitation: Invitation, now: Instant, token: string | nul
   return html`<li class="item"><div class="what"><span class="name">${email}</span><p>${role ? adminTexts.roles[role] : invitations.noRights}${accountLink}</p></div><p class="when"><span class="tag ${TAG_CLASSES[state]}">${invitations.states[state]}</span> ${state === 'pending' ? html`${invitations.until} ${day(invitation.expiresAt)}` : day(invitation.createdAt)}</p>${token && state === 'pending' ? html`<form class="buttons" method="post" action="/admin/invitations/${id}/revoke">${formToken(token)}<button class="second small harm">${invitations.revoke}<span class="unseen"> ${email}</span></button></form>` : raw('')}</li>`
 }
 
-/** POST /admin/invitations */
 export function invite(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/invitations', 'invited', async (form, by) => {
     const email = parseEmailAddress(form.get('email') ?? '')
@@ -71,7 +69,6 @@ export function invite(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** POST /admin/invitations/:id/revoke */
 export function revokeInvitation(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/invitations', 'invitation_revoked', async (_form, by) => {
     const id = parseId(c.req.param('id') ?? '')

@@ -26,7 +26,7 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
   const key = await keyOf(kit, c)
   const now = kit.clock.now()
   const isActive = statusOf(key, now) === 'active'
-  const [usage, owner, revoked] = await Promise.all([
+  const [usage, owner, revocation] = await Promise.all([
     kit.usage.ofKey(key.userId, key.id),
     kit.users.get(key.userId),
     key.revokedAt === null ? '' : revocationOf(kit, key),
@@ -34,7 +34,7 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
   const refusedStatus = owner?.status === 'suspended' ? adminTexts.statuses.suspended : null
   const body = html`${backTo('keys')}
 <div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now), refusedStatus)} <code>${key.keyPrefix}…</code> · ${copyableValue('key-id', key.id)}</p></div></div>
-${revoked ? html`<p class="banner warning">${revoked}</p>` : ''}
+${revocation ? html`<p class="banner warning">${revocation}</p>` : ''}
 <section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${keyFacts(key, now, 'admin')}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: !isActive || owner?.status !== 'active', lastUsedAt: key.lastUsedAt, now })}</section>
 ${isActive && mayChange(kit, signedIn) ? changeForms(key, kit.forms.token(c)) : ''}`
@@ -43,7 +43,7 @@ ${isActive && mayChange(kit, signedIn) ? changeForms(key, kit.forms.token(c)) : 
 
 /**
  * Who revoked the key. The audit has it for an administrator or the `keyway` command, the security events for the owner
- * or a holder. Empty if neither says so.
+ * or a program that had the key. Empty if neither has it.
  */
 async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html | string> {
   const { keys } = adminTexts
@@ -76,7 +76,6 @@ async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
   return kit.apiKeys.get(ownedKey.userId, ownedKey.id)
 }
 
-/** POST /admin/keys/:id/:act */
 export function changeAnyKey(kit: PageKit, c: PageContext): Promise<Response> {
   const returnPath = `/admin/keys/${parseId(c.req.param('id') ?? '') ?? ''}`
   const notice = c.req.param('act') === 'limit' ? 'key_limits_set' : 'key_revoked'

@@ -4,7 +4,6 @@ import type { PageContext } from '../kit.ts'
 import type { Html } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
-/** One page of a list. */
 export interface ListPage {
   path: string
   /** The filters of the list, which links to other pages keep; empty ones are left out. */

@@ -68,7 +68,6 @@ export function renderRotateSigningKeys(kit: PageKit, c: PageContext): Response 
   })
 }
 
-/** POST /admin/nodes/rotate-signing-keys */
 export function rotateSigningKeys(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/nodes', 'signing_keys_rotated', async (form, by) => {
     await kit.signingKeys.rotate(by(form.get('reason') ?? undefined))

@@ -36,7 +36,6 @@ export async function renderRevokeAllKeys(kit: PageKit, c: PageContext): Promise
   })
 }
 
-/** POST /admin/users/:id/:act */
 export async function changePerson(kit: PageKit, c: PageContext): Promise<Response> {
   const id = parseId(c.req.param('id') ?? '') ?? ''
   const noticeAndAct = ACTS[c.req.param('act') ?? '']

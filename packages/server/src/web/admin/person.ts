@@ -150,7 +150,6 @@ async function mailsOf(kit: PageKit, { id }: User, by: ActedBy, token: string | 
   return card(adminTexts.person.mails, '', itemList(items), '')
 }
 
-/** GET /admin/users/:id/export */
 export async function exportPerson(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const user = await personOf(kit, c)

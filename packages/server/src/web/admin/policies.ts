@@ -33,7 +33,6 @@ type FieldName =
   | 'expiry_required'
   | 'unrestricted'
 
-/** GET /admin/policies */
 export async function renderPolicies(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   return render(kit, c, fieldsOf(await kit.policies.read()))

@@ -34,7 +34,6 @@ export async function renderRevokeKeys(kit: PageKit, c: PageContext): Promise<Re
   })
 }
 
-/** POST /admin/keys/revoke */
 export function revokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/keys', 'keys_revoked', async (form, by) => {
     const selectedKeys = await findActiveKeys(kit, form.getAll('id'))

@@ -90,7 +90,6 @@ function waitInWords(seconds: number): string {
   return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
-/** The card of an address that has no account. */
 export async function noAccountCard(kit: PageKit, email: EmailAddress, token: string | null): Promise<Html> {
   const { signIn } = adminTexts
   const [state, policies, invitation] = await Promise.all([

@@ -78,7 +78,7 @@ export function periodLinks(chosen: Period): Html {
   return html`<nav class="filter" aria-label="${texts.period}">${links}</nav>`
 }
 
-/** The current values. `people` is null if only its last measured value is known. */
+/** `people` is null if only its last measured value is known. */
 export interface CurrentValues {
   people: number | null
   agents: number

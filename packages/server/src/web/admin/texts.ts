@@ -3,7 +3,6 @@ import type { SuppressionReason } from '../../outbox/suppression.ts'
 import type { UserRole, UserStatus } from '../../users/user.ts'
 import { auditTexts } from './audit-texts.ts'
 
-/** The texts of the pages for administrators and support. */
 export const adminTexts = {
   nav: {
     label: 'Administration',
@@ -339,5 +338,4 @@ export const adminTexts = {
   audit: auditTexts,
 }
 
-/** The name of a notice that a page shows after an act. */
 export type Notice = keyof typeof adminTexts.notices

@@ -1,4 +1,3 @@
-/** The texts of /admin/webhooks. */
 export const webhooksTexts = {
   title: 'Webhooks',
   lead: 'Endpoints of yours that are told of what happens here, by signed calls.',

@@ -24,7 +24,6 @@ interface WebhookFields {
   events: readonly WebhookEventType[]
 }
 
-/** GET /admin/webhooks */
 export function renderWebhooks(kit: PageKit, c: PageContext): Promise<Response> {
   return renderList(kit, c, { url: '', events: [] })
 }
@@ -77,7 +76,6 @@ function readFields(form: URLSearchParams): WebhookFields {
   return { url: (form.get('url') ?? '').trim(), events: form.getAll('events').filter(isWebhookEventType) }
 }
 
-/** POST /admin/webhooks */
 export function createWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/webhooks', 'webhook_saved', async (form, by) => {
     const { url, events } = readFields(form)
@@ -106,7 +104,6 @@ ${note ? html`<p class="banner notice">${note}</p>` : ''}
   return renderAdmin(kit, c, 'webhooks', { title: texts.secretTitle }, body, 201)
 }
 
-/** GET /admin/webhooks/:id */
 export async function renderWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   return renderOne(kit, c, await (await kit.webhooks()).find(idOf(c)))
@@ -165,7 +162,6 @@ const NOTICES: { [act: string]: Notice | undefined } = Object.assign(Object.crea
   'send-again': 'event_queued',
 } satisfies Record<string, Notice>)
 
-/** POST /admin/webhooks/:id/:act */
 export function changeWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
   const notice = NOTICES[c.req.param('act') ?? ''] ?? 'webhook_saved'
