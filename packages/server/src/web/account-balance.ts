@@ -33,7 +33,6 @@ export async function renderBalance(kit: PageKit, c: PageContext): Promise<Respo
   )
 }
 
-/** A table of ledger entries, newest first. */
 export function ledgerTable(entries: readonly LedgerEntry[]): Html {
   const { columns } = texts.account
   return html`<table class="ledger"><thead><tr><th scope="col">${columns.when}</th><th scope="col">${columns.what}</th><th scope="col" class="amount">${columns.amount}</th><th scope="col" class="amount">${columns.balance}</th></tr></thead><tbody>

@@ -60,11 +60,7 @@ export function accountChangePages(
   })
 }
 
-/**
- * The signed-in user and session, if the sign-in is recent.
- *
- * @throws Redirect to a sign-in, which returns to `path` if the previous sign-in was too old
- */
+/** The signed-in user and session. @throws Redirect to /sign-in, which returns to `path` if the sign-in is too old */
 function requireRecentSignIn(kit: PageKit, c: PageContext, path: string): SignedIn {
   const signedIn = kit.requireSession(c)
   if (isFresh(signedIn.session, kit.clock.now())) return signedIn

@@ -42,7 +42,6 @@ export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-/** A download of a person's data. */
 export function download(c: PageContext, { id }: User, body: ReadableStream): Response {
   return c.body(body, 200, {
     'Content-Type': 'application/json; charset=utf-8',

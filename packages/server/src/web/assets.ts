@@ -46,7 +46,6 @@ const STYLE_FILES = [
 
 const ADMIN_STYLE = 'style/admin.css'
 
-/** Reads the files that pages load. */
 export function loadAssets(brand: Brand): Assets {
   const { light } = brand.accent
   const favicon = brand.favicon ?? (brand.logo && isMark(brand.logo) ? brand.logo : null)
@@ -128,7 +127,7 @@ function readCompact(name: string): string {
     .join('\n')
 }
 
-/** Reads a style sheet, additionally without the spaces and line ends that the formatter inserts. */
+/** Like `readCompact`, and without the spaces and line ends that the formatter inserts. */
 function readStyle(name: string): string {
   return readCompact(name)
     .replace(/^([\w-]+): /gm, '$1:')

@@ -8,7 +8,6 @@ import { formToken, type Html } from './layout.ts'
 import type { PendingRequest } from './pending-requests.ts'
 import { richText } from './rich.ts'
 
-/** The page that asks a person for consent to the scopes of an app. */
 export function renderConsent(
   kit: PageKit,
   c: PageContext,

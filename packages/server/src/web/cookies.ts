@@ -13,17 +13,14 @@ export interface RequestedLink {
   at: Instant
 }
 
-/** Maximum number of requested links in the cookie. */
 const MAX_REQUESTED_LINKS = 5
 /** Longer than a link is valid, so that a page can say that the link expired rather than that it is unknown. */
 const REQUESTED_LINKS_KEPT_FOR = HOUR
 /** How long a person may take to sign in and be redirected. */
 const DESTINATION_KEPT_FOR = 30 * MINUTE
-/** Maximum number of addresses for which a browser is recognised. */
 const MAX_RECOGNISED_ADDRESSES = 5
 /** The longest lifetime that browsers permit for cookies. */
 const RECOGNITION_KEPT_FOR = 400 * DAY
-/** How long the choices of theme and language are kept. */
 const PREFERENCES_KEPT_FOR = 400 * DAY
 
 export interface Cookies {

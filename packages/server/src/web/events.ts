@@ -35,7 +35,6 @@ export function eventPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account/events/:file', c => exportEvents(kit, c))
 }
 
-/** What the page shows. An invalid value in its query counts as absent. */
 interface EventView {
   group: EventGroup | null
   keyId: string | null

@@ -16,7 +16,7 @@ const PREVIEW_LENGTH = 200
 
 /**
  * CSP for the HTML of a mail, which is untrusted: no scripts, no forms, and no requests except for the operator's logo.
- * Links open in a new tab.
+ * Links may open new tabs.
  */
 function mailPolicy({ publicUrl, brand }: PageKit): string {
   const image = brand.logo ? ` img-src ${publicUrl}/assets/;` : ''
@@ -109,7 +109,6 @@ async function isSpent(kit: PageKit, { link, code, createdAt }: InboxItem): Prom
 interface MailList {
   mails: readonly InboxItem[]
   query: string
-  /** Ids of the mails whose sign-in links no longer sign anybody in. */
   spentIds: ReadonlySet<string>
 }
 
@@ -126,7 +125,7 @@ function mailRow(mail: InboxItem, now: Instant, spentIds: ReadonlySet<string>): 
   return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail, spentIds.has(mail.id))}</li>`
 }
 
-/** The link and the code of a mail, if it has them, or a tag if they are spent. The link opens in the same tab. */
+/** The link and the code of a mail, if it has them, or a tag if they are spent. */
 function signInParts({ id, subject, link, code }: InboxItem, isSpent: boolean): Html {
   const { inbox, keys } = texts
   if (isSpent) return html`<div class="buttons end"><span class="tag">${inbox.spent}</span></div>`

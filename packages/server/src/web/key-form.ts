@@ -18,7 +18,6 @@ import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
-/** The format of a submitted number of days. */
 const NUMBER_OF_DAYS = /^[1-9]\d{0,4}$/
 
 /** Presets of scopes for the most common uses of a key. */
@@ -34,7 +33,7 @@ export interface KeyFormFields {
   signedKeyId: string
   /** Whether administrative scopes are offered. */
   isAdministrator: boolean
-  /** The policies. Scopes and lifetimes that they forbid are not offered; if they are typed, the form is refused. */
+  /** Scopes and lifetimes that these forbid are not offered; if they are typed, the form is refused. */
   policies: Policies
 }
 
@@ -108,7 +107,6 @@ function expiryChoices(policies: Policies, typed: string | null, problem: FieldP
   )
 }
 
-/** Parses the form; returns the properties of the key, or the problem and its field. */
 export function readProperties(form: URLSearchParams, now: Instant): NewApiKey | FieldProblem {
   const { keys } = texts
   const scopes = readScopes(form)
@@ -133,7 +131,6 @@ export function readProperties(form: URLSearchParams, now: Instant): NewApiKey |
   }
 }
 
-/** The error for an invalid scope name. */
 function scopeRefusal(scope: string): string {
   const { keys } = texts
   const isReserved = RESERVED_SCOPE_PREFIXES.some(prefix => scope.startsWith(prefix))

@@ -83,7 +83,6 @@ function sumOf({ active, expired, revoked }: Counts): number {
   return active + expired + revoked
 }
 
-/** Formats a count. From `COUNT_LIMIT` on it is shown as `1,000+`, since rows are only counted up to that number. */
 export function formatBoundedCount(count: number): string {
   return `${localization().number(Math.min(count, COUNT_LIMIT))}${count >= COUNT_LIMIT ? '+' : ''}`
 }

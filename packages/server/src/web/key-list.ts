@@ -12,7 +12,6 @@ const UNUSED_AFTER = 7 * DAY
 const EXPIRES_SOON_WITHIN = 14 * DAY
 /** Maximum number of scopes shown in a row; the key's own page shows all. */
 const SHOWN_SCOPES = 3
-/** Maximum number of characters of a client's name in a row. */
 const MAX_CLIENT_LENGTH = 24
 
 /**
@@ -78,7 +77,6 @@ function revokeLink(key: ApiKey): Html {
   return html`<a class="revoke" href="/keys/${key.id}/revoke">${texts.keys.revoke}<span class="unseen"> ${labelOf(key)}</span></a>`
 }
 
-/** The key's name, or its stored prefix. */
 export function labelOf(key: Pick<ApiKey, 'name' | 'keyPrefix'>): string {
   return key.name ?? `${key.keyPrefix}…`
 }

@@ -20,7 +20,7 @@ const SHOWN_EVENTS = 5
 /** Maximum number of connections on the page that confirms a revocation. */
 const SHOWN_CONNECTIONS = 5
 
-/** The choices of how long the old key works after a rotation: seconds, and the key of the text. */
+/** The choices of how long the old key works after a rotation: seconds, and the name of the text. */
 const OVERLAPS = [
   [0, 'overlapNow'],
   [HOUR / SECOND, 'overlapHour'],
@@ -33,7 +33,6 @@ export function overlapOf(form: URLSearchParams): number {
   return OVERLAPS.find(([seconds]) => seconds === requestedSeconds)?.[0] ?? DEFAULT_OVERLAP_SECONDS
 }
 
-/** The page of one key: its properties and actions. */
 export async function renderKey(
   kit: PageKit,
   c: PageContext,
@@ -75,7 +74,6 @@ async function agentsSection(kit: PageKit, c: PageContext, key: ApiKey): Promise
   return html`<section class="card of-key"><div class="spread"><h2>${nav.agents}</h2><a href="/keys/${key.id}/live">${live.watch}</a></div>${streamedCard(await viewOf(kit, c))}</section>`
 }
 
-/** The newest security events of a key. */
 async function eventsSection(
   kit: PageKit,
   key: ApiKey,

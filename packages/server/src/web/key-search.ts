@@ -15,7 +15,7 @@ const MAX_QUERY_LENGTH = 100
 export const KEY_SORTS = ['created', 'name', 'used', 'expires'] as const
 export type KeySort = (typeof KEY_SORTS)[number]
 
-/** What a page of /keys shows: filters, order and position. An invalid value in its query counts as absent. */
+/** What a page of /keys shows: filters, order and position. */
 export interface KeyView {
   status: ApiKeyStatus | null
   query: string
@@ -53,7 +53,6 @@ export function readView(c: PageContext): KeyView {
   }
 }
 
-/** The path and query of a view of /keys. */
 export function pathOf({ status, query, sort, after, page }: KeyView): string {
   const parameters = new URLSearchParams({
     ...(status && { status }),

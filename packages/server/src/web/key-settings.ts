@@ -21,7 +21,6 @@ export interface RefusedForm {
   problem: FieldProblem | null
 }
 
-/** The form of the networks from which a key may be used. */
 export function networksCard(key: ApiKey, token: string, refused: RefusedForm | undefined): Html {
   const { keys, keyForm } = texts
   const value = refused?.typed.get('networks') ?? key.allowedNetworks.join(' ')

@@ -76,7 +76,6 @@ export interface FilledInCall {
 
 /** The API, as the documentation shows and calls it. */
 export interface PageApi {
-  /** The OpenAPI document. */
   document(): object
   /** Whether the documentation offers to run the operation. */
   mayTry(operation: string): boolean

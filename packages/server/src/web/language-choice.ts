@@ -10,7 +10,6 @@ export function languageLink(returnTo: string): Html {
   return html`<a href="/language?${query}">${texts.units.labelled({ label: texts.nav.language, value: LANGUAGES[language].name })}</a>`
 }
 
-/** A form with all languages by their own names. */
 export function languageForm(returnTo: string, token: Html): Html {
   const { language: current } = localization()
   const buttons = Object.entries(LANGUAGES).map(

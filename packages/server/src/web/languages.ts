@@ -37,7 +37,6 @@ async function answerIn(kit: PageKit, language: Language, next: Next): Promise<v
   return inLanguage(await kit.localizations.in(language), next)
 }
 
-/** Whether the page is for administrators: such pages are in English only. */
 function isForAdministrators({ req: { path } }: PageContext): boolean {
   return path === '/admin' || path.startsWith('/admin/')
 }

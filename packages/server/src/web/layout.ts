@@ -86,7 +86,7 @@ ${footer(shell, options)}
 </html>`
 }
 
-/** Whether the layout is wide, as for signed-in people, the inbox and the documentation. Other pages are narrow. */
+/** Whether the layout is wide, as for signed-in people, the inbox and the documentation. */
 function isWide({ user, current }: PageOptions): boolean {
   return user !== null || current === '/inbox' || current === '/docs'
 }
@@ -157,12 +157,10 @@ function signOut(user: User, token: string): Html {
   return html`<form method="post" action="/sign-out" class="sign-out"><span class="who" title="${user.email}">${user.email}</span>${formToken(token)}<button class="plain">${texts.nav.signOut}</button></form>`
 }
 
-/** The head of a page: title, lead and main action. */
 export function pageHead(title: string, lead: Html | string, action: Html | '' = ''): Html {
   return html`<div class="head"><div><h1>${title}</h1><p class="lead">${lead}</p></div>${action}</div>`
 }
 
-/** A list of labelled values. */
 export function factList(rows: readonly (readonly [label: string, value: Html | string])[]): Html {
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }

@@ -13,7 +13,7 @@ const SHOWN_CONNECTIONS = 5
 /** Maximum number of characters of an agent's answer, which is untrusted text. */
 const MAX_ANSWER_LENGTH = 400
 
-/** An agent's answer, itself null if none came in time; the whole is null if the agent is no longer connected. */
+/** `answer` is null if none came in time; the whole result is null if the agent is no longer connected. */
 export type GreetingResult = { answer: Answer | null; afterMs: number } | null
 
 export interface LiveView {

@@ -11,8 +11,8 @@ else if (pageUrl.searchParams.has('done')) {
   history.replaceState(null, '', pageUrl)
 }
 
-/** The locale of dates and numbers: the browser's first of the page's language, otherwise that language itself. */
 const { lang } = document.documentElement
+/** The locale of dates and numbers: the browser's first of the page's language, otherwise that language itself. */
 const locale = navigator.languages.find(each => each.split('-')[0] === lang.split('-')[0]) ?? lang
 
 /** The units of relative times such as `3 minutes ago`, as on the server. */
@@ -21,10 +21,10 @@ const AGE_UNITS = [
   [3600, 'hour'],
   [60, 'minute'],
 ]
-const ages = new Intl.RelativeTimeFormat(lang)
+const ageFormat = new Intl.RelativeTimeFormat(lang)
 function agoText(seconds) {
   const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
-  return size ? ages.format(-Math.floor(seconds / size), unit) : document.body.dataset.justNow
+  return size ? ageFormat.format(-Math.floor(seconds / size), unit) : document.body.dataset.justNow
 }
 const AGES_UPDATE_MS = 10_000
 setInterval(() => {
@@ -116,7 +116,6 @@ function announce(text, isProblem = false) {
   output.classList.toggle('problem', isProblem)
 }
 
-/** Text for screen readers only. */
 function srOnly(text) {
   return Object.assign(document.createElement('span'), { className: 'unseen', textContent: text })
 }
@@ -220,10 +219,10 @@ for (const element of document.querySelectorAll('[data-countdown]')) {
 }
 
 // After a sign-in by a mailed link in one tab, the tab that waits for it continues. The broadcast has no secret.
-const tabs = new BroadcastChannel('keyway')
-if (document.body.hasAttribute('data-signed-in')) tabs.postMessage('signed in')
+const channel = new BroadcastChannel('keyway')
+if (document.body.hasAttribute('data-signed-in')) channel.postMessage('signed in')
 for (const element of document.querySelectorAll('[data-goes-on]')) {
-  tabs.addEventListener('message', () => {
+  channel.addEventListener('message', () => {
     if (!element.querySelector('input.code').value) location.replace(element.dataset.goesOn)
   })
 }

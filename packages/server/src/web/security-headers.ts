@@ -2,7 +2,6 @@ import type { Context } from 'hono'
 import { NO_STORE } from '../cache-control.ts'
 import { isLoopbackHost } from '../network.ts'
 
-/** Security headers of every page. */
 export function pageHeaders(publicUrl: string): [string, string][] {
   const { protocol, hostname } = new URL(publicUrl)
   return protocol === 'https:' && !isLoopbackHost(hostname)

@@ -18,7 +18,6 @@ import { findWaitingRequest } from './waiting-request.ts'
 /** How long the button for another mail is disabled after one was sent. */
 const RESEND_PAUSE_SECONDS = 15
 
-/** The pages /sign-in, /check-mail and /sign-out. */
 export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sign-in', async c => {
     const signedIn = c.get('signedIn')

@@ -9,8 +9,8 @@ export function stateTag(state: string): string {
 
 /**
  * Server-sent events for as long as the session lives, then `ended`. `update` is called once a second with the tag of
- * the page shows, sends what changed with its tag as the id, and returns that tag. So a browser that connects again
- * gets an update only if something changed meanwhile.
+ * the state that the page shows. If the state has changed, it sends the new one, with the new tag as the event's id. It
+ * returns the current tag. So a browser that connects again gets an update only if something changed meanwhile.
  */
 export function streamToSignedIn(
   kit: PageKit,

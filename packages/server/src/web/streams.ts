@@ -78,7 +78,7 @@ export function createStreams({
             }
           } finally {
             openStreams.delete(controller)
-            releaseStream(owner)
+            uncountStream(owner)
           }
         },
         async error => log.warn({ err: error.name }, 'the event stream of a page failed'),
@@ -97,7 +97,7 @@ export function createStreams({
     return controller
   }
 
-  function releaseStream(owner: string): void {
+  function uncountStream(owner: string): void {
     const newCount = (streamCounts.get(owner) ?? 1) - 1
     if (newCount > 0) streamCounts.set(owner, newCount)
     else streamCounts.delete(owner)

@@ -2,7 +2,6 @@ import { html, raw } from 'hono/html'
 import { texts } from '../languages/current.ts'
 import type { Html } from './html.ts'
 
-/** The choices of a theme: the system's, light or dark. */
 export type ThemeChoice = (typeof THEME_CHOICES)[number]
 export const THEME_CHOICES = ['system', 'light', 'dark'] as const
 

@@ -15,7 +15,7 @@ interface Bar {
   refused: number
 }
 
-/** Time within which a use is counted at the latest: counts follow `lastUsedAt` by some seconds. */
+/** How long after a use the counts may lack it at most: they are stored some seconds after `lastUsedAt`. */
 const COUNTED_WITHIN = MINUTE
 
 /** What the text for a period without uses depends on. */

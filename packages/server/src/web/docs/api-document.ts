@@ -43,7 +43,6 @@ export interface Schema {
   examples?: readonly unknown[]
 }
 
-/** An operation with its method and path. */
 export interface Operation extends ApiOperation {
   method: string
   path: string

@@ -227,7 +227,6 @@ answer = httpx.request(
 print(answer.status_code, answer.text)`
 }
 
-/** Formats a value as a literal of Python. */
 function pythonLiteral(value: unknown): string {
   if (value === null) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'

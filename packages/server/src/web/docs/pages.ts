@@ -81,13 +81,11 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
   }
 }
 
-/** Splits the content before its first section. */
 function splitAtSection(content: string): [lead: string, rest: string] {
   const at = content.indexOf('<h2')
   return at < 0 ? [content, ''] : [content.slice(0, at), content.slice(at)]
 }
 
-/** Links to the previous and the next guide of the group. */
 function neighbourLinks(guide: Guide): Html {
   const group = GUIDES.filter(each => each.group === guide.group)
   const at = group.indexOf(guide)
