@@ -18,12 +18,11 @@ export interface AgentTokenSourceOptions {
 export declare class AgentTokenSource {
     #private;
     constructor(options: AgentTokenSourceOptions);
-    /** A token for a new connection. */
     get(): Promise<string>;
     /** A new token, or that of the exchange in progress. */
     fresh(): Promise<string>;
     /** Discards the cached token, because the hub refused it. */
     forget(): void;
 }
-/** Lifetime of a token in seconds, validated. */
+/** The lifetime in seconds, or FALLBACK_LIFETIME_SECONDS if it is invalid; at most a day. */
 export declare function lifetimeSeconds(expiresIn: unknown): number;

@@ -33,7 +33,6 @@ export class AgentTokenSource {
             throw new KeywayError('invalid_api_key', message);
         }
     }
-    /** A token for a new connection. */
     async get() {
         if (this.#cached && this.#options.clock.now() < this.#cached.usableUntil)
             return this.#cached.token;
@@ -75,7 +74,7 @@ export class AgentTokenSource {
         });
     }
 }
-/** Lifetime of a token in seconds, validated. */
+/** The lifetime in seconds, or FALLBACK_LIFETIME_SECONDS if it is invalid; at most a day. */
 export function lifetimeSeconds(expiresIn) {
     if (typeof expiresIn !== 'number' || !Number.isFinite(expiresIn) || expiresIn <= 0) {
         return FALLBACK_LIFETIME_SECONDS;

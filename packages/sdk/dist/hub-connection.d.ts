@@ -24,7 +24,7 @@ export interface HubConnectionOptions {
     WebSocket: WebSocketConstructor;
     url: string;
     token: string;
-    /** Further subprotocols to offer. */
+    /** Subprotocols to offer besides HUB_PROTOCOL and the token. */
     offer: string[];
     clock: SdkClock;
     onReady(connection: HubConnection, frame: ReadyFrame): void;

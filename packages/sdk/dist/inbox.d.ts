@@ -7,7 +7,6 @@ export declare class Inbox {
     #private;
     /** False if the message has already arrived in another session (`HubSession`). */
     isNew(session: object, { id, from }: MessageFrame): boolean;
-    /** Passes the message of a frame to all iterators. */
     deliver({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage;
     open(): MessageStream<AgentMessage>;
     /** Ends all iterators, with the error if there is one. Returns whether there were any. */

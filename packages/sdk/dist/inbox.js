@@ -8,7 +8,6 @@ export class Inbox {
     isNew(session, { id, from }) {
         return this.#seen.add(`${from} ${id}`, session);
     }
-    /** Passes the message of a frame to all iterators. */
     deliver({ id, from, from_key_id, data, reply_to }) {
         const message = { id, from, fromKeyId: from_key_id, data };
         if (reply_to !== undefined)

@@ -30,7 +30,6 @@ const OPTIONS = {
     'no-browser': { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
 };
-/** Error codes of permanent refusals. */
 const PERMANENT_REFUSALS = new Set(['invalid_api_key', 'refused', 'account_suspended', 'insufficient_scope']);
 class UsageError extends Error {
 }

@@ -1,6 +1,6 @@
 /** Why a connection failed; `network` where the platform does not say, as in browsers. */
 export type NetworkCause = 'dns' | 'refused' | 'tls' | 'timeout' | 'network';
-/** What an error message says about each cause, after the service's address. */
+/** The end of an error message, after the service's address. */
 export declare const NETWORK_ADVICE: Record<NetworkCause, string>;
 /**
  * The cause by the first known error code in the chain of causes, since platforms wrap the error of the socket;

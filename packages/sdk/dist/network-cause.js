@@ -1,4 +1,4 @@
-/** What an error message says about each cause, after the service's address. */
+/** The end of an error message, after the service's address. */
 export const NETWORK_ADVICE = {
     dns: 'its name does not resolve. Check the url and the name server',
     refused: 'it refuses connections. Check the url and whether the service runs',

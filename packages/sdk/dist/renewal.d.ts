@@ -3,7 +3,6 @@ import type { SdkClock } from './clock.js';
 export interface RenewalOptions {
     tokens: AgentTokenSource;
     clock: SdkClock;
-    /** Sends the new token to the hub. */
     present(token: string): void;
     /** Stops the agent if the error is final, and returns whether it did. */
     stopIfFinal(error: unknown): boolean;

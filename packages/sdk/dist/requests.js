@@ -3,7 +3,6 @@ import { KeywayError } from './errors.js';
 import { REQUEST_ID_PREFIX } from './protocol.js';
 /** Maximum number of requests without an answer; more are refused at once. */
 export const MAX_PENDING_REQUESTS = 1000;
-/** The default timeout, in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_TIMEOUT_MS = 86_400_000;
 /** The requests of this agent that have no answer yet (docs/hub-protocol.md, section 3). */

@@ -8,11 +8,8 @@ export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect'];
 export declare function reconnectAfter(code: number): Reconnect;
 /** Whether the failure is a close of the connection, not an error. */
 export declare function isClose(failure: unknown): failure is HubClose;
-/** Converts an error to the form of a close. */
 export declare function closeFromError(failure: unknown): HubClose & Pick<AgentDisconnected, 'cause' | 'error'>;
 /** Whether an error of the token exchange stops the agent. `bad_response` does not, since it may come from a proxy. */
 export declare function isFinalError(error: unknown): error is KeywayError;
-/** The error of an agent whose exchange was refused permanently. */
 export declare function stopErrorFromExchange(error: KeywayError): KeywayError;
-/** The error of an agent whose connection was closed permanently. */
 export declare function stopErrorFromClose({ code, reason }: HubClose): KeywayError;

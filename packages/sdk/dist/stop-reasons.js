@@ -12,7 +12,6 @@ export function isClose(failure) {
         'code' in failure &&
         'reason' in failure);
 }
-/** Converts an error to the form of a close. */
 export function closeFromError(failure) {
     if (!(failure instanceof KeywayError))
         return { code: 1006, reason: String(failure) };
@@ -51,12 +50,10 @@ const ADVICE = {
     resumed_elsewhere: 'Another program resumed this connection. Start each agent with its own state.',
     too_big: 'The hub refused a frame as too big. Update @keyway/sdk, or report this.',
 };
-/** The error of an agent whose exchange was refused permanently. */
 export function stopErrorFromExchange(error) {
     const { code, status, requestId, errors, message } = error;
     return new KeywayError(code, ADVICE[code] ?? message, { status, requestId, errors, cause: error });
 }
-/** The error of an agent whose connection was closed permanently. */
 export function stopErrorFromClose({ code, reason }) {
     const name = ADVICE[reason] ? reason : FALLBACK_REASONS[code];
     const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`;

@@ -48,7 +48,6 @@ export class AgentTokenSource {
     }
   }
 
-  /** A token for a new connection. */
   async get(): Promise<string> {
     if (this.#cached && this.#options.clock.now() < this.#cached.usableUntil) return this.#cached.token
     return this.fresh()
@@ -94,7 +93,7 @@ export class AgentTokenSource {
   }
 }
 
-/** Lifetime of a token in seconds, validated. */
+/** The lifetime in seconds, or FALLBACK_LIFETIME_SECONDS if it is invalid; at most a day. */
 export function lifetimeSeconds(expiresIn: unknown): number {
   if (typeof expiresIn !== 'number' || !Number.isFinite(expiresIn) || expiresIn <= 0) {
     return FALLBACK_LIFETIME_SECONDS

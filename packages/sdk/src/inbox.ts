@@ -14,7 +14,6 @@ export class Inbox {
     return this.#seen.add(`${from} ${id}`, session)
   }
 
-  /** Passes the message of a frame to all iterators. */
   deliver({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage {
     const message: AgentMessage = { id, from, fromKeyId: from_key_id, data }
     if (reply_to !== undefined) message.replyTo = reply_to

@@ -33,7 +33,6 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const
 
-/** Error codes of permanent refusals. */
 const PERMANENT_REFUSALS = new Set(['invalid_api_key', 'refused', 'account_suspended', 'insufficient_scope'])
 
 class UsageError extends Error {}

@@ -1,7 +1,7 @@
 /** Why a connection failed; `network` where the platform does not say, as in browsers. */
 export type NetworkCause = 'dns' | 'refused' | 'tls' | 'timeout' | 'network'
 
-/** What an error message says about each cause, after the service's address. */
+/** The end of an error message, after the service's address. */
 export const NETWORK_ADVICE: Record<NetworkCause, string> = {
   dns: 'its name does not resolve. Check the url and the name server',
   refused: 'it refuses connections. Check the url and whether the service runs',

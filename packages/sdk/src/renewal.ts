@@ -6,7 +6,6 @@ import { KeywayError } from './errors.ts'
 export interface RenewalOptions {
   tokens: AgentTokenSource
   clock: SdkClock
-  /** Sends the new token to the hub. */
   present(token: string): void
   /** Stops the agent if the error is final, and returns whether it did. */
   stopIfFinal(error: unknown): boolean

@@ -7,7 +7,6 @@ import { type Answer, type Json, REQUEST_ID_PREFIX } from './protocol.ts'
 
 /** Maximum number of requests without an answer; more are refused at once. */
 export const MAX_PENDING_REQUESTS = 1000
-/** The default timeout, in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 30_000
 const MAX_TIMEOUT_MS = 86_400_000
 

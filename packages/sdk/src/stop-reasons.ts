@@ -22,7 +22,6 @@ export function isClose(failure: unknown): failure is HubClose {
   )
 }
 
-/** Converts an error to the form of a close. */
 export function closeFromError(failure: unknown): HubClose & Pick<AgentDisconnected, 'cause' | 'error'> {
   if (!(failure instanceof KeywayError)) return { code: 1006, reason: String(failure) }
   const cause = failure.networkCause === undefined ? {} : { cause: failure.networkCause }
@@ -64,13 +63,11 @@ const ADVICE: Record<string, string> = {
   too_big: 'The hub refused a frame as too big. Update @keyway/sdk, or report this.',
 }
 
-/** The error of an agent whose exchange was refused permanently. */
 export function stopErrorFromExchange(error: KeywayError): KeywayError {
   const { code, status, requestId, errors, message } = error
   return new KeywayError(code, ADVICE[code] ?? message, { status, requestId, errors, cause: error })
 }
 
-/** The error of an agent whose connection was closed permanently. */
 export function stopErrorFromClose({ code, reason }: HubClose): KeywayError {
   const name = ADVICE[reason] ? reason : FALLBACK_REASONS[code]
   const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`

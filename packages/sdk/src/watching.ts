@@ -7,7 +7,7 @@ import type { AgentConnectionObject, ServerFrame } from './protocol.ts'
 
 /** The id of `watch` frames, by which their errors are recognised. */
 const WATCH_ID = 'watch'
-/** Pause after the hub answered `rate_limited`, in milliseconds. */
+/** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 10_000
 
 /** The agent's watch of the owner's connections. All iterators share one watch at the hub. */

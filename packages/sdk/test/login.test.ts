@@ -123,7 +123,7 @@ interface Machine {
   home: string
   credentials: string
   env: NodeJS.ProcessEnv
-  /** The address that the command opened in the browser. */
+  /** The address that the command opened in the browser; undefined if it has not opened any yet. */
   openedPage(): string | undefined
 }
 

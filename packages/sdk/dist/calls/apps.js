@@ -2,7 +2,6 @@ import { pause, systemClock } from '../clock.js';
 import { randomId } from '../environment.js';
 import { KeywayError } from '../errors.js';
 import { KeyVerifier } from './key-verifier.js';
-/** Default polling interval of `followRevocations`. */
 const POLL_INTERVAL_MS = 1_000;
 /** Calls of registered apps, with their id and secret. */
 export class AppCalls {

@@ -1,7 +1,7 @@
 import { errorFromProblem, KeywayError } from '../errors.js';
 /** With this many requests in progress further verifications wait, and then share one request. */
 const MAX_IN_PROGRESS = 4;
-/** The service's limit for one request. */
+/** The number of keys that the service accepts in one request. */
 const MAX_KEYS = 32;
 /** Maximum characters of the keys of one request. The service accepts a body of 24 KiB. */
 const MAX_CHARACTERS = 20_000;

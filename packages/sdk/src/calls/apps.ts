@@ -37,7 +37,6 @@ export interface FollowOptions {
   onCaughtUp?: (() => void) | undefined
 }
 
-/** Default polling interval of `followRevocations`. */
 const POLL_INTERVAL_MS = 1_000
 
 /** Calls of registered apps, with their id and secret. */
