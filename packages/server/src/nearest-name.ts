@@ -10,7 +10,7 @@ export function nearestName(name: string, knownNames: readonly string[], maxDist
   return bestMatch && bestMatch.distance <= maxDistance ? bestMatch.candidate : null
 }
 
-/** Levenshtein distance, row by row. */
+/** The Levenshtein distance. */
 function editDistance(left: string, right: string): number {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index)
   for (let i = 1; i <= left.length; i++) {

@@ -8,7 +8,6 @@ export const EXIT_CONFIGURATION = 78
 /** An error that the operator can fix. Only its message is shown: one sentence that says what to do. */
 export class OperatorError extends Error {
   override readonly name: string = 'OperatorError'
-  /** The command's exit status. */
   readonly exitStatus: number = EXIT_FAILED
 }
 

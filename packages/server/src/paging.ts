@@ -48,7 +48,7 @@ export function encodeCursor(position: Position): string {
 /** In the year 2243. No row has a later time, so a cursor with one is forged. */
 const LATEST_POSITION: Instant = 100_000 * DAY
 
-/** Decodes a cursor; null if it is invalid. */
+/** Null if the cursor is invalid. */
 export function decodeCursor(cursor: string): Position | null {
   const match = /^([0-9a-z]{1,10})\.([0-9a-f-]{36})$/.exec(Buffer.from(cursor, 'base64url').toString())
   if (!match) return null

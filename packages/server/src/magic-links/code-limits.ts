@@ -76,7 +76,6 @@ export function isFromUnrecognisedBrowser({ isReturning }: WrongCode): boolean {
 /** A limit of wrong codes within CODE_WINDOW. */
 interface Bound {
   limit: number
-  /** Whether a wrong code counts towards this limit. */
   counts(wrong: WrongCode): boolean
 }
 

@@ -14,7 +14,6 @@ export function isLoginCode(text: string): boolean {
   return LOGIN_CODE.test(text)
 }
 
-/** Generates eight digits, uniformly distributed. */
 export function generateCode(): string {
   return String(randomInt(10 ** LOGIN_CODE_DIGITS)).padStart(LOGIN_CODE_DIGITS, '0')
 }

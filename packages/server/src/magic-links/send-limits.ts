@@ -7,7 +7,6 @@ import type { MagicLinkStore, SendHistory } from './magic-link-store.ts'
 
 export { WINDOW_LENGTHS, type WindowName } from '../rate-windows.ts'
 
-/** A limit of accepted sends in a sliding window. */
 export type SendWindow = RateWindow
 
 export interface SendLimits {
@@ -72,7 +71,6 @@ export async function countSend(
   const limits = new Map(buckets.map(({ name, windows }) => [name, limitsOf(windows)]))
   const lateRefusal = refusal(buckets, await store.sendHistories(sendCounts, limits), now)
   if (lateRefusal) return lateRefusal
-  // These statements are independent of each other, so they are sent together.
   await Promise.all([store.recordSend(names, now), send()])
   return null
 }
@@ -157,12 +155,11 @@ export function returningBucketName(email: EmailAddress): string {
   return `returning:${withoutTag(email)}`
 }
 
-/** The names of all buckets that count sends to an address. */
+/** The names of the two buckets that count the sign-in mails to an address. */
 export function bucketNamesOf(email: EmailAddress): [address: string, returning: string] {
   return [addressBucketName(email), returningBucketName(email)]
 }
 
-/** The buckets named by `bucketNamesOf`, with the windows of each. */
 export function addressBucketsOf(
   email: EmailAddress,
   windows: readonly SendWindow[],

@@ -19,7 +19,7 @@ import { isRightCode } from './login-code.ts'
 import { belongsTo, linkRefusalError, linkState, type MagicLink, type TypedCode } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
 
-/** Result of a check. `isLast` is whether this wrong code exhausted the limit of unrecognised browsers. */
+/** `isLast` is whether this wrong code exhausted the limit of unrecognised browsers. */
 type CheckResult =
   | { is: 'right' }
   | { is: 'wrong'; isLast: boolean }
@@ -45,8 +45,8 @@ export function codeMailbox(secrets: Pick<Secrets, 'mac'>, email: EmailAddress):
  * Checks a typed code within the bounds of code-limits.ts.
  *
  * Over a limit, codes are refused by a read without being compared, so right and wrong ones are treated alike.
- * Otherwise the code is counted, compared and, if wrong, recorded under one lock, and answered after the commit:
- * concurrent guesses cannot exceed the limits.
+ * Otherwise one lock covers another check of the limits and the record of a wrong code, and the answer follows the
+ * commit: concurrent guesses cannot exceed the limits.
  */
 export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps) {
   /** @throws KeywayError `magic_link_invalid`, `rate_limited` */

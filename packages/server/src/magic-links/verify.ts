@@ -90,7 +90,6 @@ export function createVerify(deps: MagicLinkDeps) {
     if (!existingUser && !(await maySignUp(tx, proof.email))) return { refused: 'forbidden' }
     const link = await tx.magicLinks.consume(presentedLink.id, clock.now())
     if (!link) return { refused: await refusalOfSpentLink(tx, presentedLink.id) }
-    // These statements are independent of each other, so they are sent together.
     const [user, isOnboarded] = await Promise.all([
       existingUser ?? createAccount(tx, account, caller),
       existingUser !== null && onboardImported(tx, existingUser, account, caller),
@@ -168,7 +167,7 @@ async function refusalOfSpentLink(tx: Transaction, linkId: string): Promise<Link
   return link?.usedAt === null ? 'magic_link_expired' : 'magic_link_used'
 }
 
-/** Reads the outcome back if the answer to COMMIT was lost: the sign-in succeeded if its session exists. */
+/** Reads the outcome back if the answer to COMMIT was lost; undefined if no session was opened. */
 async function committedSignIn(
   store: Store,
   sessionId: string,

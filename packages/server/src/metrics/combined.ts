@@ -1,7 +1,6 @@
 import { AggregatorRegistry } from 'prom-client'
 import type { MetricsSnapshot } from './metrics.ts'
 
-/** The metrics of one process. */
 export interface ProcessMetrics {
   /** The value of the label `process`. */
   number: number

@@ -8,7 +8,7 @@ import { sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import { type ClientKey, createKeySets } from './key-sets.ts'
 
-/** Maximum length of an assertion in characters; a longer one is refused without parsing it. */
+/** Maximum length of an assertion in characters. */
 const MAX_LENGTH = 4096
 /** Longest accepted time until an assertion expires, so that used assertions need not be stored for long. */
 const MAX_LIFETIME = 10 * MINUTE

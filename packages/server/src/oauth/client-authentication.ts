@@ -36,7 +36,6 @@ export interface ClientAuthentication {
 
 /** Ways in which clients authenticate at the token endpoint (RFC 8414 section 2). */
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none']
-/** Algorithms of `private_key_jwt`. */
 export const ASSERTION_ALGS = ['EdDSA', 'Ed25519', 'ES256', 'RS256']
 /** The `client_assertion_type` of a JWT (RFC 7523 section 2.2). */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'

@@ -33,7 +33,7 @@ export function createClientCredentialsGrant(deps: GrantDeps): Grant {
       : issueAppToken(request, await deps.clients.app(request))
   }
 
-  /** The token is for the client itself. Its audience is a registered app, so it grants nothing on this service. */
+  /** The token is for the client itself, and its audience is a registered app: it grants nothing on this service. */
   async function issueAppToken({ form }: TokenRequest, client: App): Promise<GrantResult> {
     // A service might mistake the token of a client that registered itself for that of an app that it trusts.
     if (isSelfDescribed(client.id))

@@ -28,8 +28,8 @@ export interface DeviceDeps {
 }
 
 /**
- * Answers a device authorization request. The extension parameter `device_name` is what the device calls itself, which
- * the page shows as unverified.
+ * Answers a device authorization request. The extension parameter `device_name` is what the device calls itself; the
+ * page on which a person approves the device shows it as unverified.
  *
  * @throws OAuthError, KeywayError `rate_limited`
  */

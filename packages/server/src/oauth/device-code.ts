@@ -13,8 +13,8 @@ const DESCRIPTIONS: Record<PollRefusal, string> = {
 }
 
 /**
- * The grant of device codes (RFC 8628 section 3.4): issues tokens for an approved code. With those that the built-in
- * client (keyway-cli.ts) gets, it may create a key.
+ * The grant of device codes (RFC 8628 section 3.4): issues tokens for an approved code. The built-in client
+ * (keyway-cli.ts) may create a key with its tokens.
  */
 export function createDeviceCodeGrant(deps: GrantDeps): Grant {
   const answerOf = createSessionAnswer(deps)

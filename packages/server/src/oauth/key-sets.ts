@@ -8,9 +8,7 @@ import type { Outgoing } from '../outgoing/outgoing.ts'
 const CACHE_TIME = 5 * MINUTE
 /** Minimum interval between two fetches of a set, however many unknown key ids are presented. */
 const MIN_FETCH_INTERVAL = 30 * SECOND
-/** Maximum number of keys of one client. */
 const MAX_KEYS = 20
-/** Maximum number of key sets in memory. */
 const MAX_SETS = 1000
 
 /** A public key of a client, for the algorithms that its type allows. */

@@ -186,10 +186,7 @@ export function createOAuth(
   }
 }
 
-/**
- * Whether the session was issued to this client: it was granted to it, or is a person's own sign-in under its id that it
- * has rights over.
- */
+/** Whether the client was granted the session, or has rights over it as a person's sign-in under the client's id. */
 function isClientOf(client: App, session: Session): boolean {
   return session.kind === 'app' ? client.id === session.appId : hasRightsOver(client, session)
 }

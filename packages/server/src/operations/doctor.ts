@@ -5,7 +5,7 @@ import type { HealthCheck } from '../http/http-ports.ts'
 import { createMail, type Services } from '../services.ts'
 import { checkDataDir, checkProxies, checkPublicUrl, findingOf } from './installation-checks.ts'
 
-/** Beyond this difference of this machine's clock from the service's, times in the log differ from the database's. */
+/** If this machine's clock differs by more from the service's, times in its log differ noticeably from stored ones. */
 const MAX_SKEW_MS = 1000
 /** If the oldest mail has waited for longer, the queue counts as stuck. */
 const MAIL_LATE_MS = 60_000

@@ -32,7 +32,7 @@ export async function replayFacts(files: readonly string[], replay: FactReplayDe
   const { store } = storage
   /** Ids of facts that this run has re-applied, since an entry may be in two files. */
   const replayedIds = new Set<string>()
-  /** Missing ledger entries by cause. */
+  /** Ledger entries that the database lost, by their cause. */
   const missingEntries = new Map<string, LedgerEntry>()
 
   let entriesRead = 0
@@ -148,7 +148,7 @@ export async function replayFacts(files: readonly string[], replay: FactReplayDe
     return replay.reportUnresolved('ledger_entries', entry.id, 'not_covered')
   }
 
-  /** Returns null if there is no such account. */
+  /** Null if there is no such account. */
   async function balanceOf(userId: string): Promise<number | null> {
     return (await store.users.find(userId)) && store.billing.balance(userId)
   }

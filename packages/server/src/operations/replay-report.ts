@@ -2,7 +2,6 @@ import type { JournalDigest } from '../backup/journal-digest.ts'
 
 /** Counts the changes of one kind in the journal by the outcome of their replay. */
 export interface ReplayCount {
-  /** All changes of this kind in the journal. */
   found: number
   /** Changes that the database had lost and that were re-applied. */
   replayed: number

@@ -47,7 +47,6 @@ export function createWebhookDelivery(services: Services, nodeId: string): Webho
     },
   }
 
-  /** Checks the endpoints and their queues, unless a check is running. */
   function check(): void {
     if (isStopped) return
     runningCheck ??= startAndTrimQueues()

@@ -14,7 +14,6 @@ export const DELIVERY_DEADLINE = 30 * SECOND
 /** The delay between two attempts to reach an unavailable database. */
 export const STORE_PAUSE = SECOND
 
-/** How the delivery of a mail ended. */
 export type Outcome = 'sent' | 'failed' | 'expired'
 
 /** Calls `callback` once after `delay` milliseconds. Returns a function that cancels it. */

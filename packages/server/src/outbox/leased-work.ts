@@ -54,7 +54,6 @@ export function createWorker<Item extends { id: string }>(
   const { storage, clock, log, schedule = scheduleTimer } = deps
   /** The work on each leased item, with the controller that aborts it. */
   const workInProgress = new Map<Promise<void>, AbortController>()
-  /** Ids of the items that are worked on. */
   const heldIds = new Set<string>()
   /** Until this time, the node may have leases that it does not know of. */
   let unknownLeasesUntil = Number.NEGATIVE_INFINITY
@@ -71,7 +70,7 @@ export function createWorker<Item extends { id: string }>(
     isPollRequested = true
     currentPoll ??= leaseAndStart().finally(() => {
       currentPoll = null
-      // A poll was requested for an item that may have been queued after the query of this one.
+      // Another poll was requested meanwhile, for an item that may have been queued after this poll's query.
       if (isRunning && isPollRequested && hasCapacity()) void poll()
     })
     return currentPoll

@@ -107,10 +107,7 @@ export interface OutboxMessage {
   lastError: string | null
 }
 
-/**
- * Whether the mail may not be sent any more. Only mails with links have such an instant, that of their link's expiry or
- * shortly before, so it is never extended.
- */
+/** Only mails with links have a `sendBefore`: the expiry of their link, or shortly before, so it is never extended. */
 export function isPastDeadline({ sendBefore }: Pick<OutboxMessage, 'sendBefore'>, now: Instant): boolean {
   return sendBefore !== null && now > sendBefore
 }

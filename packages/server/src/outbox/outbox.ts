@@ -69,7 +69,6 @@ export interface Dispatcher {
   drain(): Promise<number>
 }
 
-/** One mail as the inbox shows it. */
 export interface InboxItem {
   id: string
   to: EmailAddress

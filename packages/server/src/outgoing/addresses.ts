@@ -18,9 +18,8 @@ const SPECIAL_IPV4 = [
   '203.0.113.0/24',
   '224.0.0.0/3',
 ]
-/** The assigned part of the IPv6 address space. */
+/** The part of the IPv6 address space from which public unicast addresses are assigned. */
 const GLOBAL_IPV6 = '2000::/3'
-/** Special-purpose addresses within GLOBAL_IPV6. */
 const SPECIAL_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
 export interface AddressRule {

@@ -63,11 +63,7 @@ export function policiesInForce(overrides: PolicyOverrides, settings: LimitPolic
   return { ...DEFAULTS, keyLimits, keyDefaults, personLimits, ...overrides }
 }
 
-/**
- * Applies a change; a policy that is null returns to its default.
- *
- * @throws KeywayError `invalid_request` if the result contradicts itself
- */
+/** @throws KeywayError `invalid_request` if the result contradicts itself */
 export function applyChange(
   overrides: PolicyOverrides,
   change: PolicyChange,
@@ -100,7 +96,6 @@ function assertConsistent({ signUp, signUpDomains, keyLimits, keyDefaults }: Pol
       ])
 }
 
-/** The properties of a new key that policies restrict. */
 export interface RestrictedProperties {
   scopes: Scopes
   expiresAt: Instant | null

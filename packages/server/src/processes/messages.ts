@@ -1,6 +1,5 @@
 import type { MetricsSnapshot } from '../metrics/metrics.ts'
 
-/** A message from a process to its supervisor. */
 export type ToSupervisor =
   | { type: 'ready'; url: string; hasAdministrator: boolean }
   /** Sent in answer to `read-metrics`, and once more before the process ends. */
@@ -8,7 +7,6 @@ export type ToSupervisor =
   /** Asks for the metrics of all processes. */
   | { type: 'render-metrics'; id: number }
 
-/** A message from the supervisor to a process. */
 export type ToProcess =
   /** The first message. `number` counts from 1; a replacement gets the number of the process that it replaces. */
   | { type: 'start'; number: number }

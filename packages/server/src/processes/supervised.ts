@@ -9,7 +9,6 @@ export interface Supervision {
   readonly number: number
   /** Resolves when the supervisor has ended. The process must then stop by itself, since nothing else would stop it. */
   readonly supervisorEnded: Promise<void>
-  /** Reports that this process listens. */
   ready(url: string, hasAdministrator: boolean): void
   /** Reports the final metrics of this process, before it drains. */
   reportFinalMetrics(): Promise<void>

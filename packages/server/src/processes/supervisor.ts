@@ -12,7 +12,6 @@ const STABLE_MS = 10_000
 const FIRST_DELAY_MS = 1000
 const MAX_DELAY_MS = 30_000
 
-/** What a process reports when it listens. */
 export interface ReadyReport {
   url: string
   hasAdministrator: boolean
@@ -28,7 +27,6 @@ export interface SupervisorOptions {
   onReady(ready: ReadyReport): void
 }
 
-/** One process of the node. */
 interface Child {
   number: number
   startedAt: number

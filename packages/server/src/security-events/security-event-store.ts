@@ -3,9 +3,7 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { SecurityEvent, SecurityEventType } from './security-event.ts'
 
 export interface SecurityEventFilter {
-  /** Only events of these types. */
   types?: readonly SecurityEventType[] | undefined
-  /** Only events about this key. */
   keyId?: string | undefined
 }
 

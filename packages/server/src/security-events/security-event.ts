@@ -25,7 +25,6 @@ export type SecurityEventType =
   | 'account_deletion_cancelled'
   | 'email_change_requested'
   | 'email_changed'
-  // What administrators do:
   | 'role_changed'
   | 'profile_changed'
   | 'limits_cleared'

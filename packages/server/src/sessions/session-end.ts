@@ -33,7 +33,6 @@ export interface SessionEndDeps {
   secretOf(session: Session): Buffer
 }
 
-/** Ends sessions before they expire: by their refresh token, their owner or an administrator. */
 export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEndDeps): SessionEndOperations {
   const { store } = storage
 

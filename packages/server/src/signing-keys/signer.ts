@@ -14,8 +14,8 @@ const MAX_BATCH = 64
 const BUSY_TURNS_BEFORE_START = 250
 
 /**
- * A thread that returned no signatures for one to two of these intervals is given up: it makes all that may be pending
- * (SECURITY.md) in a tenth of a second.
+ * A thread that returned no signatures for one to two of these intervals is given up: a working one would make all that
+ * may be pending (SECURITY.md) in a tenth of a second.
  */
 const CHECK_INTERVAL_MS = 1000
 
@@ -144,7 +144,7 @@ export function createSigner(log: Log, openWorker: () => Worker = openSigningWor
 
   function checkProgress(): void {
     const firstBatch = sentBatches[0]
-    // After the event loop was blocked, an answer may have arrived but not been read; it is before the immediate.
+    // If the event loop was blocked, the thread's answer may have arrived but not been read: it is read first.
     if (firstBatch && firstBatch === firstBatchAtCheck)
       setImmediate(() => firstBatch === sentBatches[0] && giveUpThread())
     firstBatchAtCheck = firstBatch

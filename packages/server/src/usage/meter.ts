@@ -52,7 +52,6 @@ interface Batch {
   subjects: readonly Subject[]
 }
 
-/** Counts in memory, and stores the counts in batches. */
 export function createMeter({
   storage,
   clock,

@@ -1,6 +1,6 @@
 import { DAY, HOUR, type Instant } from '../clock.ts'
 
-/** The counters. `connectedMs` is in milliseconds of open connections, `charged` in micro-dollars. */
+/** `connectedMs` counts milliseconds of open connections, `charged` micro-dollars. */
 export const COUNTERS = [
   'exchanges',
   'apiCalls',

@@ -64,7 +64,6 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
     async onboard(tx, prepared, caller, amount) {
       const { user } = prepared
       const now = user.createdAt
-      // These statements are independent of each other, so they are sent together, which saves round trips.
       await Promise.all([
         trialCredit.give(tx, user, { ...prepared.credit, amount }, credit =>
           enqueueWelcomeMail(tx, user, credit),

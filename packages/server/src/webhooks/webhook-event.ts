@@ -59,7 +59,7 @@ export interface WebhookEvent {
   data: WebhookData
 }
 
-/** Returns the stored form of a subject, `type:id`. */
+/** The stored form of a subject. */
 export function subjectText({ type, id }: WebhookSubject): string {
   return `${type}:${id}`
 }

@@ -3,7 +3,7 @@ import type { HookCall, HookHeader } from '../../outbox/mail-hook.ts'
 import { equals, hmac } from '../../secrets.ts'
 import { type HookReading, parseObject } from './report.ts'
 
-/** Maximum age of a webhook call by its timestamp, which bounds replays. */
+/** Maximum difference between a call's timestamp and this service's time, which bounds replays. */
 const TOLERANCE = 5 * MINUTE
 const SECRET_PREFIX = 'whsec_'
 

@@ -68,7 +68,6 @@ export interface MailProduct {
   supportEmail: string
   publicUrl: string
   brand: Brand
-  /** Labels of the operator's links. */
   linkLabels: { terms: string; privacy: string }
 }
 
@@ -124,7 +123,6 @@ function supportLine({ support }: TemplatedMail, { supportEmail, brand: { accent
 /** Marks where the support address is in its sentence: a private-use character, which no text contains. */
 const ADDRESS_MARK = '\uE000'
 
-/** Links to the operator's own pages, on one line. */
 function operatorLinks({ brand: { accent, links }, linkLabels }: MailProduct): Html {
   const linkNames = (['terms', 'privacy'] as const).filter(name => links[name] !== null)
   if (linkNames.length === 0) return html``

@@ -7,7 +7,6 @@ import type { TextTemplate } from '../../languages/text.ts'
 import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
 import type { MessageContent } from '../../outbox/message.ts'
 
-/** The templates of all mails, in one language. */
 export interface Templates {
   /** `hasAccount` is read when the mail is sent, so that a request does not reveal whether an account exists. */
   signIn(content: Content<'sign_in'>, hasAccount: boolean): TemplatedMail
