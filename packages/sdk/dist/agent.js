@@ -164,7 +164,7 @@ export class Agent extends Emitter {
         });
     }
     #ready(connection, frame) {
-        this.#dialing?.succeeded();
+        this.#dialing?.finish();
         this.#dialing = undefined;
         this.#cancelWait?.();
         this.#current?.renewal.stop();

@@ -5,7 +5,7 @@ export interface DialOptions {
     tokens: Pick<AgentTokenSource, 'get'>;
     clock: SdkClock;
     open(token: string): HubConnection;
-    /** Called at most once, when the attempt fails; never after `succeeded` or `giveUp`. */
+    /** Called at most once, when the attempt fails; never after `finish` or `giveUp`. */
     onFailed(failure: unknown): void;
 }
 /** One connection attempt: token, handshake, and `ready` within 10 s. */
@@ -13,8 +13,8 @@ export declare class Dial {
     #private;
     constructor(options: DialOptions);
     owns(connection: HubConnection): boolean;
-    /** Ends the attempt, because the connection is ready. */
-    succeeded(): void;
+    /** Ends the attempt and leaves its connection open. */
+    finish(): void;
     giveUp(): void;
     fail(failure: unknown): void;
 }

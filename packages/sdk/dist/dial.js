@@ -22,14 +22,14 @@ export class Dial {
     owns(connection) {
         return this.#connection === connection;
     }
-    /** Ends the attempt, because the connection is ready. */
-    succeeded() {
+    /** Ends the attempt and leaves its connection open. */
+    finish() {
         this.#ended = true;
         for (const cancel of this.#cancelTimers)
             cancel();
     }
     giveUp() {
-        this.succeeded();
+        this.finish();
         this.#connection?.close();
     }
     fail(failure) {

@@ -206,7 +206,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #ready(connection: HubConnection, frame: ReadyFrame): void {
-    this.#dialing?.succeeded()
+    this.#dialing?.finish()
     this.#dialing = undefined
     this.#cancelWait?.()
     this.#current?.renewal.stop()

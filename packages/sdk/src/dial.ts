@@ -14,7 +14,7 @@ export interface DialOptions {
   tokens: Pick<AgentTokenSource, 'get'>
   clock: SdkClock
   open(token: string): HubConnection
-  /** Called at most once, when the attempt fails; never after `succeeded` or `giveUp`. */
+  /** Called at most once, when the attempt fails; never after `finish` or `giveUp`. */
   onFailed(failure: unknown): void
 }
 
@@ -38,14 +38,14 @@ export class Dial {
     return this.#connection === connection
   }
 
-  /** Ends the attempt, because the connection is ready. */
-  succeeded(): void {
+  /** Ends the attempt and leaves its connection open. */
+  finish(): void {
     this.#ended = true
     for (const cancel of this.#cancelTimers) cancel()
   }
 
   giveUp(): void {
-    this.succeeded()
+    this.finish()
     this.#connection?.close()
   }
 

@@ -54,7 +54,7 @@ export interface MagicLinkStore {
 
 /** Changes of links. Their transaction also records them for the journal (endings/facts.ts). */
 export interface MagicLinkChanges {
-  /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
+  /** Sets `usedAt` of a live link. Null for any other link, and so for all but one of concurrent callers. */
   consume(id: string, at: Instant): Promise<MagicLink | null>
   /** Ends the other live links of the address, which then count as used. Returns their ids. */
   consumeOthers(email: EmailAddress, exceptId: string, at: Instant): Promise<string[]>

@@ -4,7 +4,7 @@ import { newId } from '../ids.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { TokenAnswer } from './grant.ts'
 
-/** Lifetime in seconds, as short as that of agent tokens, since these tokens cannot be revoked. */
+/** Lifetime in seconds, as short as that of agent tokens, since tokens of apps for themselves cannot be revoked. */
 export const APP_TOKEN_SECONDS = 900
 
 /**

@@ -43,7 +43,7 @@ export interface Outbox {
   /**
    * Queues a mail inside the caller's transaction and publishes `mail.queued`. The caller creates `id` before the
    * transaction, so that a retried transaction queues it once. A notice beyond the daily limit of its kind and account
-   * is not queued: the account's security events have it.
+   * is not queued: its occasion is among the account's security events.
    */
   enqueue(
     tx: Transaction,

@@ -134,12 +134,12 @@ type TokenState = 'current' | 'retry' | 'reused' | 'dead'
  * Determines the state of a genuine token from its counter. Rotating token n issues token n+1, so a token with a lower
  * counter than the session's was rotated before.
  *
- * @param retryKey the hash of the request's Idempotency-Key, or null
+ * @param retryHash the hash of the request's Idempotency-Key, or null
  */
 function stateOf(
   session: Session,
   counter: number,
-  retryKey: string | null,
+  retryHash: string | null,
   lifetimes: SessionLifetimes,
   now: Instant,
 ): TokenState {
@@ -147,14 +147,14 @@ function stateOf(
   // A token with a higher counter than the session's was issued after the backup from which the database was restored.
   if (rotationsSince < 0) return 'dead'
   const isRetry =
-    rotationsSince > 0 && retryKey !== null && session.retryKeys[rotationsSince - 1] === retryKey
+    rotationsSince > 0 && retryHash !== null && session.retryKeys[rotationsSince - 1] === retryHash
   if (session.endedAt !== null) {
     return session.endedBy === 'reuse' && rotationsSince > 0 && !isRetry ? 'reused' : 'dead'
   }
   if (!isLive(session, lifetimes, now)) return 'dead'
   if (rotationsSince === 0) return 'current'
   if (isRetry) return rotationsSince === 1 ? 'retry' : 'dead'
-  const mayRetryWithoutKey = retryKey === null && isInGracePeriod(session, lifetimes, now)
+  const mayRetryWithoutKey = retryHash === null && isInGracePeriod(session, lifetimes, now)
   return rotationsSince === 1 && mayRetryWithoutKey ? 'retry' : 'reused'
 }
 

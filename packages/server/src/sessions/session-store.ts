@@ -36,7 +36,7 @@ export interface SessionStore {
  */
 export interface SessionChanges {
   insert(session: Session): Promise<void>
-  /** Null if the session had ended already; the first end is kept. */
+  /** Null if the session is unknown or had ended already; time and cause of the first end are kept. */
   end(id: string, cause: SessionEndCause, at: Instant, by: Attribution): Promise<Session | null>
   /** Ends all live sessions of a user except `exceptId`, or all if that is null; returns the ids. */
   endAllOf(
