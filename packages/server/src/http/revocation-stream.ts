@@ -16,10 +16,10 @@ const RECHECK_MS = SECOND
  */
 const KEEP_ALIVE_MS = 15 * SECOND
 /**
- * Maximum number of lines buffered for a slow client; beyond it the stream ends, and the client may resume it by its
- * last event id.
+ * Maximum number of events and comments buffered for a slow client; beyond it the stream ends, and the client may
+ * resume it by its last event id.
  */
-const MAX_UNREAD_LINES = 10_000
+const MAX_UNREAD_CHUNKS = 10_000
 /**
  * Number of sent entries whose ids are remembered. Each read of the feed begins a few seconds before the end of the
  * previous one, so entries that were sent already are skipped.
@@ -30,7 +30,7 @@ export interface StreamSource {
   /** The page of entries that is sent first. */
   firstPage: StreamPage
   read(cursor: string): Promise<StreamPage>
-  /** Rejects if the client's credential is no longer valid; the stream then ends before it sends anything else. */
+  /** Rejects if the client's credential is no longer valid; the stream then ends before it sends another entry. */
   reauthenticate(): Promise<unknown>
   /** Calls `listener` when a key, session or account ended. Returns a function to unsubscribe. */
   subscribe(listener: () => void): () => void
@@ -39,8 +39,8 @@ export interface StreamSource {
 }
 
 /**
- * Server-sent events (HTML standard, section 9.2): one event `revocation` per entry. Its id is the cursor of what follows
- * the entry, so a client that reconnects with Last-Event-ID misses nothing, wherever it was cut off.
+ * Server-sent events (HTML standard, section 9.2): one event `revocation` per entry. Its id is the entry's cursor, so a
+ * client that reconnects with Last-Event-ID misses nothing, wherever it was cut off.
  */
 export function eventStream(source: StreamSource): ReadableStream {
   const encoder = new TextEncoder()
@@ -57,9 +57,9 @@ export function eventStream(source: StreamSource): ReadableStream {
         if (isOpen) controller.close()
         cleanUp()
       }
-      const send = (line: string) => {
-        if (isOpen) controller.enqueue(encoder.encode(line))
-        if ((controller.desiredSize ?? 0) < -MAX_UNREAD_LINES) end()
+      const send = (chunk: string) => {
+        if (isOpen) controller.enqueue(encoder.encode(chunk))
+        if ((controller.desiredSize ?? 0) < -MAX_UNREAD_CHUNKS) end()
       }
       const unsubscribe = source.subscribe(() => void sendNewEntries(send, end))
       const credentialCheck = setInterval(() => source.reauthenticate().catch(end), RECHECK_MS)
@@ -89,7 +89,7 @@ export function eventStream(source: StreamSource): ReadableStream {
    * Sends new entries. Only one read runs at a time: a call during a read causes another read after it. A failed read
    * ends the stream.
    */
-  async function sendNewEntries(send: (line: string) => void, end: () => void): Promise<void> {
+  async function sendNewEntries(send: (chunk: string) => void, end: () => void): Promise<void> {
     mustReadAgain = true
     if (isReading) return
     isReading = true
@@ -109,7 +109,7 @@ export function eventStream(source: StreamSource): ReadableStream {
     }
   }
 
-  function sendEntries({ entries }: StreamPage, send: (line: string) => void): void {
+  function sendEntries({ entries }: StreamPage, send: (chunk: string) => void): void {
     for (const { data, cursor } of entries) {
       if (sentIds.has(data.id)) continue
       sentIds.add(data.id)

@@ -295,7 +295,7 @@ export function createHub(deps: HubDeps): Hub {
   }
 }
 
-/** Records connections in the database, for lists and other nodes, and notifies nodes that watch them. */
+/** Records connections in the database, and notifies the nodes that watch their user. */
 function createPresenceRecorder(
   presence: Presence,
   feed: PresenceFeed,

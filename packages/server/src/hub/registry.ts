@@ -119,7 +119,7 @@ export class Registry {
     return this.#byKey.has(keyId)
   }
 
-  /** Ids of all keys to which connections belong or are about to belong. */
+  /** Ids of the keys of all connections and of their pending renewals. */
   keyIds(): string[] {
     return [...this.#byKey.keys()]
   }
@@ -133,7 +133,7 @@ export class Registry {
     return [...keyIds]
   }
 
-  /** Whether a connection of the user, in any state, has this id, or belongs or is about to belong to this key. */
+  /** Whether a connection of the user, in any state, has this id or key, or is about to be renewed with this key. */
   hasTarget(userId: string, target: string): boolean {
     if (this.byId.get(target)?.userId === userId) return true
     for (const each of this.#byKey.get(target) ?? []) if (each.userId === userId) return true

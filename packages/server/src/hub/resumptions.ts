@@ -267,9 +267,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return merged !== null && log.floor <= Math.max(moveRequest.lastSeq, seq - messages.length)
   }
 
-  /**
-   * Requests the offered connections; those that it does not request are offered again, to this node or another one.
-   */
+  /** Requests offered connections, at most MAX_ADOPTING at once. The others are offered again, to any node. */
   function adopt(from: string, connections: readonly ConnectionIdentity[]): void {
     for (const identity of isDraining() ? [] : connections) {
       const isHere = registry.byId.has(identity.connectionId)

@@ -9,7 +9,7 @@ import * as answers from '../../openapi-schemas.ts'
 
 /**
  * What administrators see: schemas, examples, and JSON objects. Fields are listed explicitly, so that no column is
- * exposed by accident. The objects contain no content of mails, and audit events contain no addresses.
+ * exposed by accident. The objects contain no content of mails, and audit events contain no e-mail addresses.
  */
 
 const id = z.uuid()

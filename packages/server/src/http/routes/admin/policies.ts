@@ -127,24 +127,24 @@ export function policyRoutes({ policies: registry }: Pick<HttpPorts, 'policies'>
   ]
 }
 
-export function policiesObject(each: Policies): z.infer<typeof policies> {
+export function policiesObject(values: Policies): z.infer<typeof policies> {
   const requestLimitsObject = (limits: readonly RequestLimit[]) => ({
     requests: limits.map(({ limit, per }) => ({ limit, per })),
   })
   return {
-    max_key_lifetime_days: each.maxKeyLifetimeDays,
-    key_expiry_required: each.keyExpiryRequired,
-    default_key_lifetime_days: each.defaultKeyLifetimeDays,
-    allowed_scopes: each.allowedScopes && [...each.allowedScopes],
-    unrestricted_keys_allowed: each.unrestrictedKeysAllowed,
-    sign_up: each.signUp,
-    sign_up_domains: [...each.signUpDomains],
-    trial_credit: formatMoney(each.trialCredit),
+    max_key_lifetime_days: values.maxKeyLifetimeDays,
+    key_expiry_required: values.keyExpiryRequired,
+    default_key_lifetime_days: values.defaultKeyLifetimeDays,
+    allowed_scopes: values.allowedScopes && [...values.allowedScopes],
+    unrestricted_keys_allowed: values.unrestrictedKeysAllowed,
+    sign_up: values.signUp,
+    sign_up_domains: [...values.signUpDomains],
+    trial_credit: formatMoney(values.trialCredit),
     key_limits: {
-      defaults: requestLimitsObject(each.keyDefaults),
-      maxima: requestLimitsObject(each.keyLimits),
+      defaults: requestLimitsObject(values.keyDefaults),
+      maxima: requestLimitsObject(values.keyLimits),
     },
-    person_limits: requestLimitsObject(each.personLimits),
+    person_limits: requestLimitsObject(values.personLimits),
   }
 }
 
