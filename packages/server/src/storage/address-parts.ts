@@ -10,9 +10,8 @@ export const ADDRESS_PARTS_INDEX = 'users_address_parts'
 /** The length of a trigram; shorter parts cannot be found by the index. */
 export const MIN_PART_LENGTH = 3
 /**
- * A page is first searched among this many of the newest people, and by the index only if they do not fill it. A
- * frequent part has a full page of matches among them; the index would be slow for it, since it computes all matches
- * before it returns any.
+ * A page is first searched among this many of the newest people, where a frequent part has enough matches to fill it.
+ * Otherwise the index is used, which computes all matches before it returns any, and so would be slow for such a part.
  */
 const SCANNED_PEOPLE = 10_000
 /** Maximum number of matches from the index. If a part has more, arbitrary ones are left out. */

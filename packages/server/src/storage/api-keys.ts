@@ -24,7 +24,7 @@ const selectOwned = ({ indexedBy }: Pick<Engine, 'indexedBy'>) =>
   from api_keys k left join users u ${indexedBy('users_not_active')} on u.id = k.user_id and u.status <> 'active'`
 /** Runs in every exchange of a key for an agent token. */
 const BY_HASH: LookUp = { select: selectOwned, column: 'k.key_hash' }
-/** Runs in every connect to the hub and every renewal. */
+/** Runs in every connect to the hub and every renewal of a connection's token. */
 const BY_ID: LookUp = { select: selectOwned, column: 'k.id' }
 
 export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyChanges {

@@ -6,8 +6,8 @@ import { createDb, type Db, type Engine, type ReadInBatches } from './engine.ts'
 import { applyJournalEntry } from './journal.ts'
 
 /**
- * Tables that are not backed up: short-lived or recreated data, the state of running nodes, and the schema's own
- * bookkeeping.
+ * Tables that are not backed up: short-lived or recreated data, the state of running nodes, and the list of applied
+ * migrations with its lock.
  */
 const EXCLUDED_TABLES = new Set([
   'schema_lock',

@@ -66,10 +66,10 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
   async function drain(): Promise<void> {
     for (let next = queue.shift(); next; next = queue.shift()) {
       await next()
-      const isFull =
+      const isFullOrOld =
         finishedTransactions.length >= MAX_BATCH_TRANSACTIONS ||
         performance.now() - batchStartedAt >= MAX_BATCH_MS
-      if (queue.length === 0 || isFull) await commitBatch()
+      if (queue.length === 0 || isFullOrOld) await commitBatch()
     }
     runningDrain = null
   }

@@ -22,11 +22,11 @@ const COUNTERS = [
   'messages_received',
   'charged',
 ] as const
-const FIRST_COUNTER = 4
+const FIRST_COUNTER_INDEX = 4
 const ADD_COUNTS_INTO =
   sql.raw(`insert into usage_counts (user_id, key_id, unit, start, ${COUNTERS.join(', ')})
   select value->>0, value->>1, value->>2, cast(value->>3 as bigint),
-    ${COUNTERS.map((_, index) => `cast(value->>${FIRST_COUNTER + index} as bigint)`).join(', ')}`)
+    ${COUNTERS.map((_, index) => `cast(value->>${FIRST_COUNTER_INDEX + index} as bigint)`).join(', ')}`)
 // Without a condition, SQLite would parse ON CONFLICT as a join condition.
 const ADD_COUNTS_TO_EXISTING = sql.raw(`where true on conflict (user_id, key_id, unit, start) do update set
   ${COUNTERS.map(counter => `${counter} = usage_counts.${counter} + excluded.${counter}`).join(', ')}`)

@@ -9,7 +9,7 @@ import { accountChangePages, addressCard, deletionCard, type RefusedAccountForm 
 import { accountFrame } from './account-frame.ts'
 import { assertStillSignedIn, eventPages } from './events.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
-import { languageField } from './language-choice.ts'
+import { accountLanguageForm } from './language-choice.ts'
 import { formToken, type Html } from './layout.ts'
 import { richText } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
@@ -76,7 +76,7 @@ function profile(user: User, token: string): Html {
   const { account } = texts
   return html`<p class="quiet">${richText(account.signsInAs, { email: html`<strong>${user.email}</strong>` })}</p>
 <form method="post" action="/account/name" class="inline">${formToken(token)}<div class="field"><label for="name">${account.name}</label><input id="name" name="name" maxlength="${MAX_USER_NAME_LENGTH}" autocomplete="name" value="${user.name ?? ''}"></div><button class="second">${account.save}</button></form>
-${languageField(formToken(token))}`
+${accountLanguageForm(formToken(token))}`
 }
 
 async function renderUsage(kit: PageKit, c: PageContext): Promise<Response> {

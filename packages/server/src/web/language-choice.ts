@@ -19,8 +19,7 @@ export function languageForm(returnTo: string, token: Html): Html {
   return html`<form method="post" action="/language" class="languages">${token}<input type="hidden" name="return_to" value="${returnTo}">${buttons}</form>`
 }
 
-/** The form on /account that chooses the language of the account. */
-export function languageField(token: Html): Html {
+export function accountLanguageForm(token: Html): Html {
   const { language: current } = localization()
   const options = Object.entries(LANGUAGES).map(
     ([language, { name, tag }]) =>

@@ -13,7 +13,7 @@ import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
 import { richText } from './rich.ts'
-import { findWaitingRequest } from './waiting-request.ts'
+import { prepareWaitingRequest } from './waiting-request.ts'
 
 /** How long the button for another mail is disabled after one was sent. */
 const RESEND_PAUSE_SECONDS = 15
@@ -24,7 +24,7 @@ export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
     // The link in an invitation contains the address.
     const invitedEmail = parseEmailAddress(c.req.query('email') ?? '')
     if (signedIn && !c.req.query('again') && !invitedEmail) return c.redirect('/keys', 303)
-    const waitingRequest = await findWaitingRequest(kit, c)
+    const waitingRequest = await prepareWaitingRequest(kit, c)
     const email = invitedEmail ?? waitingRequest?.loginHint ?? signedIn?.user.email ?? ''
     return renderSignIn(kit, c, { email, appId: c.req.query('app_id') })
   })
@@ -178,7 +178,7 @@ async function renderSignIn(
   status = 200,
 ): Promise<Response> {
   const { signIn, apps } = texts
-  const waitingRequest = await findWaitingRequest(kit, c)
+  const waitingRequest = await prepareWaitingRequest(kit, c)
   const body = html`<section class="card">
 <h1>${signIn.heading({ product: kit.productName })}</h1>
 ${waitingRequest ? html`<p class="lead"><strong>${apps.signInTo({ app: waitingRequest.app.name })}</strong></p>` : ''}
@@ -216,7 +216,7 @@ async function renderCheckMail(
   const pauseSeconds = shown.pauseSeconds ?? Math.max(0, RESEND_PAUSE_SECONDS - elapsed)
   const token = kit.forms.token(c)
   const isInboxHere = kit.showsInbox(c)
-  await findWaitingRequest(kit, c)
+  await prepareWaitingRequest(kit, c)
   const address = html`<strong>${requestedLink.email}</strong>`
   // If a limit refused the mail, the page must not say that it is on its way.
   const isLimited = shown.problem !== undefined && shown.pauseSeconds !== undefined

@@ -8,7 +8,7 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken } from './layout.ts'
 import { richText } from './rich.ts'
 import { emailField, renderSuspended, startSession } from './sign-in.ts'
-import { findWaitingRequest } from './waiting-request.ts'
+import { prepareWaitingRequest } from './waiting-request.ts'
 
 /** Query parameters of a mailed link. */
 interface LinkParts {
@@ -95,7 +95,7 @@ function answerUnusable(kit: PageKit, c: PageContext, state: UnusableState, emai
 
 async function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, isAutomatic: boolean) {
   const { verify } = texts
-  await findWaitingRequest(kit, c)
+  await prepareWaitingRequest(kit, c)
   const otherEmail = otherSignedInEmail(c, parts)
   const body = html`<section class="card">
 <h1>${verify.title}</h1>

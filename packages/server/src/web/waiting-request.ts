@@ -9,11 +9,11 @@ export function pathOfRequest(id: string): string {
   return PATH_PREFIX + id
 }
 
-/**
- * The authorization request that continues after a sign-in in this browser, if there is one. Also allows the response
- * to redirect to its app.
- */
-export async function findWaitingRequest(kit: PageKit, c: PageContext): Promise<AuthorizationRequest | null> {
+/** Returns the request that continues after a sign-in in this browser, if any, and allows redirects to its app. */
+export async function prepareWaitingRequest(
+  kit: PageKit,
+  c: PageContext,
+): Promise<AuthorizationRequest | null> {
   const path = kit.cookies.destination(c)
   if (!path?.startsWith(PATH_PREFIX)) return null
   const pendingRequest = kit.pendingRequests.find(c, path.slice(PATH_PREFIX.length))

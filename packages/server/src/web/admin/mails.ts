@@ -109,11 +109,11 @@ export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
 /** Performs the act of a form; returns the name of the notice to show. */
 async function change(
   kit: PageKit,
-  act: string | undefined,
+  actName: string | undefined,
   form: URLSearchParams,
   by: ActedBy,
 ): Promise<string> {
-  switch (act) {
+  switch (actName) {
     case 'again': {
       const id = parseId(form.get('id') ?? '')
       if (!id) throw notFound()

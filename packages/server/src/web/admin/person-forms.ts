@@ -7,10 +7,7 @@ import { adminTexts } from './texts.ts'
 
 export const MAX_DESCRIPTION_LENGTH = 200
 
-/**
- * A card with the acts that help a person and cannot harm.
- * @param creditId an id for the credit, so that sending the form twice adds one credit
- */
+/** The forms to add credit and to rename. @param creditId identifies the credit, so that a form sent twice adds one */
 export function supportCard(user: User, token: string, creditId: string): Html {
   const { person } = adminTexts
   const form = (name: string, title: string, fields: Html) =>

@@ -10,7 +10,7 @@ export interface DocsPage {
   body: Html
   /** Path of the current menu entry. */
   current: string
-  /** The operation that the page shows, if it is that of one; `current` is then the menu entry of its tag. */
+  /** The operation that the page shows, if any; `current` is then the menu entry of its tag. */
   call?: Operation
   status?: number
 }

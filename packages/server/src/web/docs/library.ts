@@ -57,7 +57,7 @@ function render(guide: Guide, publicUrl: string): RenderedDocument {
   })
 }
 
-/** The URL of a link: that of a document that is shown, or an absolute target itself; null for other files. */
+/** The URL of a link: that of a shown document, or an absolute target unchanged; null for other files. */
 function resolveLink(target: string, from: string): string | null {
   if (/^(?:https?:|mailto:|#|\/)/.test(target)) return target
   const { pathname, hash } = new URL(target, new URL(from, 'file:///'))
