@@ -313,10 +313,7 @@ function isActive(eb: ExpressionBuilder<Schema, 'api_keys'>, now: Instant) {
   ])
 }
 
-/**
- * Deletes keys, and the quotas that still belong to them: those of a rotated key belong to its successor. Returns the
- * number of keys.
- */
+/** Deletes keys, and the quotas that still belong to them: those of a rotated key belong to its successor. */
 async function deleteKeys(
   db: Db,
   keys: DeleteQueryBuilder<Schema, 'api_keys', DeleteResult>,

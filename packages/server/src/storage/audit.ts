@@ -125,10 +125,7 @@ async function lockHead(tx: Db): Promise<Pick<AuditChainRow, 'sequence' | 'at' |
     .executeTakeFirstOrThrow()
 }
 
-/**
- * `before` and `after` are sequence numbers, which are excluded. With `after` the rows are read forwards, otherwise
- * backwards.
- */
+/** `before` and `after` are excluded sequence numbers. With `after` rows are read forwards, otherwise backwards. */
 type SequenceRange = { limit: number; before?: number | null; after?: number }
 
 /**

@@ -23,11 +23,7 @@ export function holdDataDir(dataDir: string): Disposable {
   return { [Symbol.dispose]: release }
 }
 
-/**
- * Locks the data directory until the returned function is called. Returns null if another process has the lock.
- *
- * @throws CannotStart if the directory is not writable; KeywayError `unavailable` if the disk is full
- */
+/** Like `holdDataDir`, but returns the function that unlocks the directory, or null if another process has the lock. */
 export function lockDataDir(dataDir: string): (() => void) | null {
   const file = lockFileOf(dataDir)
   let lock: DatabaseSync | undefined

@@ -32,9 +32,7 @@ export interface CarrierDeps {
   time: DatabaseTime
 }
 
-/**
- * The database's time, extrapolated by this process's monotonic clock, so that nodes with different clocks agree on it.
- */
+/** The database's time, extrapolated by a monotonic clock, so that nodes with different clocks agree on it. */
 export interface DatabaseTime {
   /** Milliseconds since 1970; this machine's time until the first synchronization. */
   now(): number

@@ -8,10 +8,7 @@ import { toRow } from './ledger.ts'
 import { createPolicyStore } from './policies.ts'
 import { forgetSends } from './send-limits.ts'
 
-/**
- * Re-applies one journal entry to a restored database. False if the backup lacks the entry's key, account or app,
- * usually because it was created later.
- */
+/** Re-applies an entry to a restored database. False if the backup lacks its key, account or app. */
 export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<boolean> {
   switch (entry.type) {
     case 'api_key':

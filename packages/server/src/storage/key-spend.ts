@@ -13,10 +13,7 @@ import type { SpendPeriod } from '../limits/limit.ts'
 import type { Db } from './engine.ts'
 import type { KeySpendRow } from './schema.ts'
 
-/**
- * An amount to add to the sums of a lineage (a key and its successors); a negative one reverts an addition of the same
- * transaction.
- */
+/** An amount to add to the sums of a lineage (a key and its successors); a negative one reverts an addition. */
 interface Addition {
   lineageId: string
   amount: MicroDollars

@@ -35,10 +35,7 @@ export async function migrate(
 
 interface AppliedMigrations {
   names: ReadonlySet<string>
-  /**
-   * The oldest version that can use the database, as recorded when its newest migration was applied; null if it was not
-   * recorded.
-   */
+  /** The oldest version that can use the database, as recorded with its newest migration; null if it was not. */
   oldestReader: string | null
 }
 

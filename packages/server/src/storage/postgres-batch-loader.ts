@@ -10,10 +10,7 @@ interface PendingLookUp {
   reject(error: unknown): void
 }
 
-/**
- * Shared by the loaders of one pool, so that the first to get an error of prepared statements stops all from using
- * them.
- */
+/** Shared by the loaders of one pool: after the first error of named statements none of the loaders uses them. */
 export interface StatementNames {
   /**
    * Whether named prepared statements work. They do not work behind a pooler in transaction mode that does not track

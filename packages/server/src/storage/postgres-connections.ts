@@ -8,10 +8,7 @@ import { createWriteSemaphore } from './write-semaphore.ts'
 const WRITERS_SHARE = 0.7
 /** Maximum number of calls waiting for a connection; further calls are refused at once. */
 const MAX_WAITING = 1000
-/**
- * How long to wait for a new connection, or for a free one of the pool. `connect_timeout` in the URL, in seconds as for
- * libpq, sets another timeout.
- */
+/** How long to wait for a new or free connection; `connect_timeout` in the URL (seconds, as for libpq) overrides it. */
 const CONNECT_TIMEOUT_MS = 2000
 const STATEMENT_TIMEOUT_MS = 5000
 const LOCK_TIMEOUT_MS = 2000

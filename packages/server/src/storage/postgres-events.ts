@@ -10,10 +10,7 @@ import { connectionOptions } from './postgres-connections.ts'
 import { describeError } from './postgres-errors.ts'
 import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 
-/**
- * PostgreSQL limits the text of a notification to less than 8000 bytes; base64url encodes three bytes as four
- * characters.
- */
+/** The text of a notification has less than 8000 bytes; base64url encodes three bytes as four characters. */
 const MAX_PART_BYTES = 5_990
 const TEST_INTERVAL_MS = 5000
 const MAX_BACKOFF_MS = 5000

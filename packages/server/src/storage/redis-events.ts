@@ -103,9 +103,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     await subscriber.subscribe(ownChannel, receiver.receive, true).catch(recordOutage)
   }
 
-  /**
-   * Subscribes to the channel of the previous minor version if a node of that version exists; otherwise unsubscribes.
-   */
+  /** Subscribes to the channel of the previous minor version, or unsubscribes if no node of it exists. */
   function updateUnsealedSubscription({ subscriber, isSubscribed }: Connections): void {
     if (!isSubscribed) return
     const change = receivesUnsealed

@@ -448,10 +448,7 @@ export interface SigningKeyRow {
 export interface AlgorithmKeyRow {
   id: string
   alg: Exclude<SigningAlg, 'EdDSA'>
-  /**
-   * 1, 2, 3 … for each algorithm; unique per algorithm, so that of two first keys inserted concurrently only one is
-   * accepted.
-   */
+  /** 1, 2, 3 … for each algorithm; unique, so that of two first keys inserted concurrently only one is accepted. */
   sequence: number
   public_key: string
   sealed_private_key: string

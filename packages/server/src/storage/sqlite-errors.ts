@@ -14,10 +14,7 @@ export function isBusy(error: unknown): boolean {
   return primaryCode(error) === BUSY_CODE
 }
 
-/**
- * Converts errors of a closed database, or of a file that cannot be read now, to `unavailable`; returns others
- * unchanged.
- */
+/** Converts errors of a closed or currently unreadable database to `unavailable`; returns others unchanged. */
 export function toReadError(error: unknown): unknown {
   const isClosed = (error as { code?: string }).code === 'ERR_INVALID_STATE'
   return isClosed || UNAVAILABLE_CODES.has(primaryCode(error)) ? unavailable(error) : error

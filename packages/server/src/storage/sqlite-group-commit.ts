@@ -5,9 +5,7 @@ import { toSqliteValues } from './sqlite-values.ts'
 import { BatchAborted, type Writer } from './sqlite-writer-client.ts'
 
 const MAX_BATCH_TRANSACTIONS = 256
-/**
- * Age from which a batch is committed although transactions wait, so that these cannot delay its commit indefinitely.
- */
+/** Age from which a batch is committed even if transactions wait, so that these cannot delay it indefinitely. */
 const MAX_BATCH_MS = 20
 
 export interface GroupCommit {

@@ -9,10 +9,7 @@ import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 
-/**
- * The domain of an address, with its `@`. The expression is that of an index (migration 0021), so that the index is
- * used.
- */
+/** The domain of an address, with its `@`: the expression of an index (migration 0021), so that the index is used. */
 const DOMAIN = sql.raw("ltrim(email, 'abcdefghijklmnopqrstuvwxyz0123456789!#$&''*+-./=?^_`{|}~%')")
 /** Maximum number of keys that are read for a page of their owners, since a short prefix may match very many keys. */
 const MAX_KEYS = 100
@@ -97,9 +94,7 @@ function selectByTime(
     order by created_at ${direction}, id ${direction} limit ${limit}`
 }
 
-/**
- * Finds people by a prefix of their keys, sorted by the keys. A person with several such keys appears once on a page.
- */
+/** Finds people by a prefix of their keys, sorted by the keys. Each appears once on a page, even with several keys. */
 async function findOwnersOfKeys(
   db: Db,
   binaryCollation: RawBuilder<unknown>,

@@ -8,10 +8,7 @@ import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 import { searchUsers } from './user-search.ts'
 
-/**
- * The name of a row of `instance` that serves only as a lock. It is locked by an upsert, since the row may be missing,
- * for example after a restore.
- */
+/** The name of a row of `instance` that serves only as a lock; upserted, since it may be missing after a restore. */
 const ADMINISTRATORS_LOCK = 'administrators-lock'
 
 export function createUserStore(statements: Statements): UserStore & UserChanges & AdministrativeUserChanges {
@@ -175,10 +172,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     return insertedRow !== undefined
   }
 
-  /**
-   * Active administrators, at most `limit`. The redundant `role <> 'user'` is the condition of the partial index, so
-   * that the index is used.
-   */
+  /** Active ones. The redundant `role <> 'user'` is the condition of the partial index, so that the index is used. */
   function findAdministrators(limit: number): Promise<{ id: string }[]> {
     return db
       .selectFrom('users')

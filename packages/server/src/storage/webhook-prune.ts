@@ -16,9 +16,7 @@ const AGENT_ENDED_AFTER = 5 * MINUTE
  */
 const SURPLUS_BATCH = 5000
 
-/**
- * Prunes at most `batch` events, `batch` queues, and as many of each removed endpoint. Returns the number of rows.
- */
+/** Prunes at most `batch` events, `batch` queues, and as many of each removed endpoint. Returns the number of rows. */
 export async function pruneWebhooks(
   tx: Db,
   settledBefore: Instant,

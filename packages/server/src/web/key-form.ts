@@ -183,10 +183,7 @@ function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undef
   return endOfDay !== null && endOfDay > now ? endOfDay : undefined
 }
 
-/**
- * The typed name, cut to MAX_KEY_NAME_LENGTH characters; null if it is empty. Control characters, which may be pasted,
- * are replaced by spaces.
- */
+/** The typed name, cut to the maximum length, with spaces for pasted control characters; null if it is empty. */
 export function nameOf(form: URLSearchParams): string | null {
   const name = (form.get('name') ?? '').replace(/\p{Cc}/gu, ' ').trim()
   return name ? [...name].slice(0, MAX_KEY_NAME_LENGTH).join('') : null

@@ -84,8 +84,6 @@ async function eventsSection(
 }
 
 /**
- * The properties of a key.
- *
  * @param place for an `admin`, links lead to the pages of administrators
  * @param revocation the security event of the key's revocation, if it is known
  */

@@ -142,11 +142,7 @@ async function refuse(
   return renderKey(kit, c, key, { problem: banner, [form]: { typed, problem } }, 400)
 }
 
-/**
- * Requires a recent sign-in of an administrator if a key with these scopes has administrative rights.
- *
- * @throws Redirect to /admin/confirm
- */
+/** @throws Redirect to /admin/confirm if a key with these scopes needs a more recent sign-in of an administrator */
 function requireRecentSignIn(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
   const { user, session } = kit.requireSession(c)
   if (isTooOldForKey(administers(scopes), user, session, kit.clock.now()))
@@ -188,10 +184,7 @@ function ruleOf(apiField: string, { allowedScopes, maxKeyLifetimeDays: days }: P
   return keys.networksHint
 }
 
-/**
- * An id for the key that a form will create, so that sending the form twice creates one key. A MAC binds it to the
- * user.
- */
+/** An id for the key that a form will create, so that sending it twice creates one key. A MAC binds it to the user. */
 function signedNewKeyId(kit: PageKit, userId: string): string {
   const id = newId(kit.clock.now())
   return `${id}~${kit.secrets.mac('new-key-id', `${userId} ${id}`)}`

@@ -41,10 +41,7 @@ function isForAdministrators({ req: { path } }: PageContext): boolean {
   return path === '/admin' || path.startsWith('/admin/')
 }
 
-/**
- * Endpoints to which apps may send `ui_locales` (OpenID Connect Core section 3.1.2.1, RP-Initiated Logout 1.0 section
- * 2).
- */
+/** Endpoints to which apps may send `ui_locales` (OpenID Connect Core 3.1.2.1, RP-Initiated Logout 1.0 section 2). */
 const UI_LOCALES_PATHS = ['/oauth/authorize', '/oauth/logout']
 
 /**
@@ -60,10 +57,7 @@ async function requestedByApp(kit: PageKit, c: PageContext): Promise<Language | 
   return language
 }
 
-/**
- * GET /language: the list of languages. POST /language: stores the choice in a cookie, and also in the account if
- * somebody is signed in.
- */
+/** GET /language: the list of languages. POST /language: stores the choice in a cookie and in the person's account. */
 export function languagePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/language', c => {
     const { language } = texts.nav

@@ -35,9 +35,7 @@ export function liveState({ key, agents, now }: Pick<LiveView, 'key' | 'agents' 
   return [statusOf(key, now), ...agents.map(agent => agent.connectionId)].join()
 }
 
-/**
- * The card of a key: it waits for an agent, lists the connections with their actions, or says that the key has ended.
- */
+/** The card of a key: it waits for an agent, lists the connections, or says that the key has ended. */
 export function liveCard(view: LiveView): Html {
   if (statusOf(view.key, view.now) !== 'active') return endedCard(view)
   return view.agents.length > 0 ? connectedCard(view) : waitingCard(view.key)

@@ -18,10 +18,7 @@ interface LogoutRequest {
   state: string | null
 }
 
-/**
- * GET /oauth/logout: finishes at once if nobody is signed in here or the app presents the person's id token, otherwise
- * after a confirmation.
- */
+/** GET /oauth/logout: asks to confirm, unless nobody is signed in here or the app presents the person's id token. */
 export async function logout(kit: PageKit, c: PageContext): Promise<Response> {
   const request = await readRequest(kit, c, new URL(c.req.url).searchParams)
   if (request === null) return renderUnusable(kit, c)

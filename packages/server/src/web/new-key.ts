@@ -17,10 +17,7 @@ const EXAMPLE_CALLS = [
   ['events:read', '/v1/security-events'],
 ] as const
 
-/**
- * An agent that connects, says so, and answers requests. It is one line without single quotes, since the shell gets it
- * in single quotes.
- */
+/** An agent that connects, says so, and answers requests: one line without single quotes, for a shell to quote. */
 const PYTHON_AGENT = [
   'import asyncio, platform, keyway',
   'agent = keyway.Agent()',
@@ -137,9 +134,7 @@ function callStep({ publicUrl }: PageKit, { key, apiKey }: { key: string; apiKey
   return html`<li><strong>${run.api}</strong><p>${run.noAgent} ${run.apiLead}</p>${copyableText('run-call', `curl -sS ${publicUrl}${path} -H 'Authorization: Bearer ${key}'`)}</li>`
 }
 
-/**
- * A text with a copy button, which is shown if scripts run. Its space is reserved, so that the layout does not shift.
- */
+/** A text with a copy button, shown if scripts run. Its space is reserved, so that the layout does not shift. */
 function copyableText(id: string, text: string): Html {
   const { keys } = texts
   return html`<div class="secret"><code id="${id}" tabindex="0" data-secret>${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`

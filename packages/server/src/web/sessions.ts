@@ -46,10 +46,7 @@ async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   return kit.render(c, { title: texts.sessions.title, current: '/sessions' }, body)
 }
 
-/**
- * The names of the apps for which sessions were opened, by app id, which is a URL for a client that publishes its own
- * description. A removed app has its id as name.
- */
+/** The names of the apps for which sessions were opened, by app id. A removed app has its id as name. */
 async function namesOfApps(kit: PageKit, sessions: readonly Session[]): Promise<Map<string, string>> {
   const ids = new Set(sessions.filter(({ kind }) => kind === 'app').map(({ appId }) => appId))
   const idsWithNames = [...ids].map(async id => [id, (await kit.store.apps.find(id))?.name ?? id] as const)

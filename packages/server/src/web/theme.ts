@@ -2,10 +2,7 @@ import type { Hono } from 'hono'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { THEME_CHOICES } from './theme-choice.ts'
 
-/**
- * POST /theme: stores the choice in a cookie, so that the server renders the next page in that theme. The choice of the
- * system's theme deletes the cookie.
- */
+/** POST /theme: stores the choice in a cookie; the choice of the system's theme deletes the cookie. */
 export function themePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/theme', c => {
     const fields = kit.forms.read(c)

@@ -38,8 +38,6 @@ export function mayChange(kit: PageKit, { user, session }: SignedIn): boolean {
 }
 
 /**
- * Requires an administrator with a recent sign-in.
- *
  * @param returnPath the page to return to from a new sign-in
  * @throws Redirect to /admin/confirm if the sign-in is too old, to /sign-in if there is none; KeywayError `not_found`
  *   for all but administrators
@@ -145,10 +143,7 @@ function readOnlyHint(kit: PageKit, c: PageContext): Html | '' {
   return html`<p class="quiet">${confirm.needed} <a href="/admin/confirm?to=${encodedPath}">${confirm.link}</a>.</p>`
 }
 
-/**
- * The page to return to. Only pages below /admin are accepted, so that a link cannot choose where a sign-in leads; for
- * any other path it is /admin.
- */
+/** The path if it is below /admin, otherwise /admin, so that a link cannot choose where a sign-in leads. */
 export function destinationOf(path: string | undefined): string {
   return path && /^\/admin(?:\/[a-z0-9_-][a-z0-9._-]{0,63}){0,3}$/.test(path) ? path : '/admin'
 }

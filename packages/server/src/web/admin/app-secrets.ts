@@ -118,10 +118,7 @@ export async function renderRemoveSecret(kit: PageKit, c: PageContext): Promise<
   })
 }
 
-/**
- * The page with the client id of an app and its new secret, which is shown only here; `secret` is null if the app has
- * none. Browsers do not cache the page.
- */
+/** The only page that shows a new secret, which is null for an app without one. Browsers do not cache the page. */
 export function renderSecret(
   kit: PageKit,
   c: PageContext,

@@ -8,10 +8,7 @@ import { adminTexts } from './texts.ts'
 
 type KeyNames = Awaited<ReturnType<PageKit['apiKeys']['findMany']>>
 
-/**
- * Rows of the audit, with the addresses of people and the names of keys; one query reads all addresses, another all
- * names.
- */
+/** One query reads the addresses of all people in these rows, another the names of all keys. */
 export async function auditRows(kit: PageKit, events: readonly AuditEvent[]): Promise<Html[]> {
   const keyIds = events.flatMap(({ subject: { type, id } }) => (type === 'api_key' && id ? [id] : []))
   const [personLink, keys] = await Promise.all([
@@ -67,10 +64,7 @@ function idsOf({ actor, subject, requestId, sequence }: AuditEvent): Html {
   return html`<details class="ids"><summary>${ids.title}</summary><dl>${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd><code>${value}</code></dd></div>`)}</dl></details>`
 }
 
-/**
- * One line for each property that an act changed, as `role: user → admin`. Properties that were unset before and after
- * are left out.
- */
+/** A line for each property that an act changed, as `role: user → admin`; none for one that was unset and stays so. */
 function changesOf(before: AuditedState | null, after: AuditedState | null): string[] {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
   return names.flatMap(name => {

@@ -30,9 +30,7 @@ const MORE_ROWS = 100
 const LEDGER_ROWS = 50
 const LANGUAGE_NAMES = new Intl.DisplayNames(['en'], { type: 'language' })
 
-/**
- * /admin/users/:id: one account. The ledger and the mails are read on request only, since reading them is audited.
- */
+/** /admin/users/:id: one account. Ledger and mails are read on request only, since reading them is audited. */
 export async function renderPerson(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const { person, people } = adminTexts

@@ -16,9 +16,7 @@ const LANGUAGE_LABELS: Readonly<Record<string, string>> = {
   python: 'Python',
 }
 
-/**
- * A block of code. In the languages of `LANGUAGE_LABELS` it has a button that copies it, which is shown if scripts run.
- */
+/** A block of code; in the languages of `LANGUAGE_LABELS` with a copy button, which is shown if scripts run. */
 export function codeBlock({ language, text }: Snippet, id: string): Html {
   const { keys } = texts
   const block = html`<pre tabindex="0"><code id="${id}">${highlight(language, text)}</code></pre>`
@@ -34,10 +32,7 @@ export function codeTabs(snippets: readonly Snippet[], id: string): Html {
   )}${snippets.map((snippet, at) => html`<div class="tab">${codeBlock(snippet, `${id}-code-${at}`)}</div>`)}</fieldset>`
 }
 
-/**
- * Whether consecutive blocks are taken for the same code in several languages: each is in another language of
- * `LANGUAGE_LABELS`.
- */
+/** Whether consecutive blocks are taken for the same code: each is in another language of `LANGUAGE_LABELS`. */
 export function areAlternatives(snippets: readonly Snippet[]): boolean {
   const languages = snippets.map(({ language }) => language)
   return (

@@ -13,9 +13,7 @@ export interface Guide {
   file: string
 }
 
-/**
- * The documents that are shown: guides for everybody, and documents for operators to administrators and support only.
- */
+/** The documents that are shown; those of the group `operators` only to administrators and support. */
 export const GUIDES: readonly Guide[] = [
   { slug: 'quickstart', label: 'Quickstart', group: 'guides', file: 'docs/quickstart.md' },
   { slug: 'javascript', label: 'TypeScript and JavaScript', group: 'guides', file: 'packages/sdk/README.md' },
