@@ -33,7 +33,10 @@ export interface Administration {
    * @throws KeywayError `rate_limited`
    */
   mailsOf(userId: string, by: ActedBy): Promise<OutboxMessage[]>
-  /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, one whose link has expired, or one that is sent or queued) */
+  /**
+   * @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, one whose link has expired, or one that is
+   *   sent or queued)
+   */
   sendAgain(mailId: string, by: ActedBy): Promise<OutboxMessage>
   /** Queues a test mail. */
   testMail(to: EmailAddress, by: ActedBy): Promise<OutboxMessage>

@@ -103,8 +103,8 @@ export function coversKey(
 }
 
 /**
- * Whether the app has rights over a key or session that has its id: the app was registered before it was created, or
- * adopted it (decision 14).
+ * Whether the app has rights over a key or session that has its id: the app was registered before the key or session
+ * was created, or adopted it (decision 14).
  */
 export function hasRightsOver(
   app: Pick<App, 'id' | 'coversFrom'>,

@@ -6,7 +6,7 @@ import type { Store } from '../store.ts'
 import type { Journal } from './journal.ts'
 import type { EntryOf, JournalEntry } from './journal-entry.ts'
 
-/** Maximum number of subjects of one transaction whose states are read concurrently. */
+/** Maximum number of facts of one transaction for which the database is read concurrently. */
 const MAX_CONCURRENT_READS = 20
 
 interface Deps {

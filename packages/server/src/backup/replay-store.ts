@@ -7,7 +7,7 @@ import type { AuthorizationState } from '../endings/fact.ts'
 export interface ReplayStore {
   /** Whether each of these sessions has ended, by id; unknown sessions are absent. */
   sessionsEnded(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** Whether each of these links was used, by id; unknown links are absent. */
+  /** Whether each of these links was used, or ended without use, by id; unknown links are absent. */
   linksUsed(ids: readonly string[]): Promise<Map<string, boolean>>
   /** Those of the causes that have an entry in the ledger. */
   postedCauses(causes: readonly string[]): Promise<Set<string>>
@@ -19,7 +19,7 @@ export interface ReplayStore {
    * When the account's deletion was last requested or cancelled; null if never, or if that security event was pruned.
    */
   lastDeletionChange(userId: string): Promise<Instant | null>
-  /** Whether an ending of the key, or a new restriction, was recorded after `since`. Endings are kept for an hour. */
+  /** Whether the key has an ending, or a restriction, whose time is after `since`. Endings are kept for an hour. */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
   /** The number of the app's secrets that were added before `before` and are not among `hashes`. */
   countAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
@@ -42,7 +42,7 @@ export interface ReplayChanges {
   /** Removes the app's secrets that were added before `before` and are not among `hashes`. Returns their number. */
   removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
   /**
-   * Withdraws a charge authorization as of `at`. Returns null and writes nothing if it does not exist, is withdrawn
+   * Withdraws a charge authorisation as of `at`. Returns null and writes nothing if it does not exist, is withdrawn
    * already, or was granted after `at`.
    */
   withdrawAsOf(userId: string, appId: string, at: Instant): Promise<AuthorizationState | null>

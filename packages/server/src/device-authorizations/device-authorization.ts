@@ -61,7 +61,7 @@ export interface DeviceAuthorization {
   redeemedAt: Instant | null
   /** The session that the redemption opened. */
   sessionId: string | null
-  /** The key that the access token created. */
+  /** The key that the device created. */
   keyId: string | null
 }
 

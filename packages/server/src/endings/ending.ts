@@ -10,6 +10,6 @@ export interface Ending {
   kind: 'api_key' | 'session' | 'user'
   subjectId: string
   userId: string
-  /** When the change took effect. In the future for a rotated key that stays valid for a short overlap. */
+  /** When the change takes effect: in the future for a rotated key that stays valid for a short overlap. */
   at: Instant
 }

@@ -40,6 +40,6 @@ export interface QuotaStore {
   reassign(ids: readonly string[], successorId: string): Promise<void>
   /** Marks the row of a replaced quota: it is pruned once no replaced key can use it. */
   retire(id: string, now: Instant): Promise<void>
-  /** Removes rows that were retired before this, at most `batch`. Returns the number of removed rows. */
+  /** Removes rows that were retired before `retiredBefore`, at most `batch`. Returns how many. */
   prune(retiredBefore: Instant, batch: number): Promise<number>
 }

@@ -129,7 +129,7 @@ export class Subject {
   }
 
   /**
-   * Sets the shares to the granted ones, and confirms them unless the limits were changed meanwhile.
+   * Sets the shares to the granted ones, and confirms them unless a limit was lowered or added meanwhile.
    * @param how `lower`: shares are never raised
    * @param term the term of the lease in which the shares are confirmed
    */
