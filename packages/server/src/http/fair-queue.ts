@@ -33,8 +33,8 @@ const DEQUEUES_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
 export const MAX_QUEUED_PER_FLOW = 1000
 /**
- * Maximum number of queued requests in total, about 50 MB. Beyond it, a request of a network with few takes the place of
- * one of the network with the most.
+ * Maximum number of queued requests in total, about 50 MB. Beyond it, a request of a network with few takes the place
+ * of one of the network with the most.
  */
 export const MAX_QUEUED = 10_000
 /** The flow of a request: the requests of one network with the same credential, which take turns with other flows. */
@@ -126,9 +126,9 @@ export function createFairQueue(
   }
 
   /**
-   * Refuses a queued request of the network with the most, so that this network may queue one. Returns false if that
-   * would leave this network with more than the other. Of networks with equally many, those that are served last come
-   * first, and also make room for a network with just one request less.
+   * Refuses a queued request of the network with the most, to make room for one of `network`; false if none has enough:
+   * it must keep as many as `network` then has, or one fewer if its queue (noisy, unknown or known) is served later. Of
+   * networks with equally many, one in the queue that is served last makes room.
    */
   function makeRoom(ownQueue: RoundRobin, network: string): boolean {
     const ownCount = ownQueue.countOf(network)

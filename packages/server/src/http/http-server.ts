@@ -130,10 +130,10 @@ export function createHttpServer(
   }
 
   function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    // The second argument gets a `close` listener: the request, since on the connection these would add up.
     const begin = () => {
       if (!incoming.socket.destroyed) handle(incoming, outgoing)
     }
+    // The second argument gets a `close` listener: the request, since on the connection these would add up.
     app.admit(incoming, incoming, begin, () => refuseAsOverloaded(outgoing))
   }
 

@@ -7,8 +7,9 @@ import { KeywayError } from '../errors.ts'
  */
 export const MAX_CONCURRENT_CALLS = 1000
 /**
- * The factor by which networks with few calls may exceed that together. A call in progress cannot be stopped to make
- * room, so without this bound a thousand networks, each with its share as it arrives, would have 7.5 times as many.
+ * The factor by which networks with few calls may together exceed the maximum. Calls in progress cannot be stopped to
+ * make room, so without this bound a thousand networks, each with its share as it arrives, would have 7.5 times as
+ * many.
  */
 const RESERVE_FACTOR = 2
 
