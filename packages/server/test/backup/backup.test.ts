@@ -25,8 +25,8 @@ import { writeJournal } from './files.ts'
 
 const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
 
-/** A service with two users, three keys and a charge. */
-async function openShop(engine: EngineName, t: TestContext) {
+/** A service to back up: two users, three keys and a charge. */
+async function startSource(engine: EngineName, t: TestContext) {
   const settings = await freshSettings(engine, t)
   const links = createPrintedLinks()
   const node = await startNode(t, settings, links)
@@ -52,8 +52,8 @@ for (const [from, to] of enginePairs) {
   const skip = (from === 'postgres' || to === 'postgres') && postgresMissing()
   describe(`a backup of ${from} restored into ${to}`, { skip }, () => {
     test('re-applies later revocations, grants and charges from the journal', async t => {
-      const shop = await openShop(from, t)
-      const { node, ann, keys, links, secret, file } = shop
+      const source = await startSource(from, t)
+      const { node, ann, keys, links, secret, file } = source
       const guest = { email: parseEmailAddress('guest@example.com')!, role: 'admin' as const }
       const invitation = await node.services.invitations.invite(guest, BY_COMMAND_LINE)
       const chargesDuringBackup = Promise.all(
@@ -61,7 +61,7 @@ for (const [from, to] of enginePairs) {
           charge(node.origin, secret, ann.user.id, `while-backing-up-${n}`),
         ),
       )
-      const backupOutput = await outputOf(keyway(shop.settings, 'backup', file))
+      const backupOutput = await outputOf(keyway(source.settings, 'backup', file))
       assert.match(backupOutput, /2 users, 3 api keys/)
       await chargesDuringBackup
       assert.equal(statSync(file).mode & 0o777, 0o600)
@@ -72,7 +72,7 @@ for (const [from, to] of enginePairs) {
       const lateCharge = (origin: string) =>
         charge(origin, secret, ann.user.id, lateIdempotencyKey, '0.10', keys[0].id)
       assert.equal((await lateCharge(node.origin)).status, 201)
-      await outputOf(keyway(shop.settings, 'users', 'suspend', 'bob@example.com'))
+      await outputOf(keyway(source.settings, 'users', 'suspend', 'bob@example.com'))
       await signIn(node.origin, links, 'carol@example.com')
       await call(node.origin, 'DELETE', '/v1/me/charge-authorizations/console', { token: ann.access_token })
       await sendLink(node.origin, 'ann@example.com')
@@ -80,7 +80,7 @@ for (const [from, to] of enginePairs) {
       await node.close()
 
       const target = await freshSettings(to, t)
-      const journal = join(shop.settings.KEYWAY_DATA_DIR!, 'journal')
+      const journal = join(source.settings.KEYWAY_DATA_DIR!, 'journal')
       const restoreOutput = await outputOf(keyway(target, 'restore', file, '--journal', journal))
       assert.match(restoreOutput, /changes since then are applied/)
       const restoredNode = await startNode(t, target, links)
@@ -133,19 +133,19 @@ for (const [from, to] of enginePairs) {
     })
 
     test('revokes all keys without a journal, unless --keep-keys is given, and reports which of both it did', async t => {
-      const shop = await openShop(from, t)
-      await outputOf(keyway(shop.settings, 'backup', shop.file))
+      const source = await startSource(from, t)
+      await outputOf(keyway(source.settings, 'backup', source.file))
       const revokingTarget = await freshSettings(to, t)
-      assert.match(await outputOf(keyway(revokingTarget, 'restore', shop.file)), /All 3 keys are revoked/)
+      assert.match(await outputOf(keyway(revokingTarget, 'restore', source.file)), /All 3 keys are revoked/)
       const keepingTarget = await freshSettings(to, t)
-      assert.match(await outputOf(keyway(keepingTarget, 'restore', shop.file, '--keep-keys')), /WORKS AGAIN/)
+      assert.match(await outputOf(keyway(keepingTarget, 'restore', source.file, '--keep-keys')), /WORKS AGAIN/)
       const [a, b] = [await startNode(t, revokingTarget), await startNode(t, keepingTarget)]
-      const { key } = shop.keys[0]
+      const { key } = source.keys[0]
       assert.equal((await exchange(a.origin, key)).body.code, 'api_key_revoked')
       assert.equal((await exchange(b.origin, key)).status, 200)
       const kidsOf = async (origin: string) =>
         (await call(origin, 'GET', '/.well-known/jwks.json')).body.keys.map((jwk: { kid: string }) => jwk.kid)
-      const oldKids = await kidsOf(shop.node.origin)
+      const oldKids = await kidsOf(source.node.origin)
       assert.ok(
         !(await kidsOf(b.origin)).some((kid: string) => oldKids.includes(kid)),
         'signing keys are new',
@@ -156,63 +156,63 @@ for (const [from, to] of enginePairs) {
 
 describe('a restore is refused with', () => {
   test('another secret, a truncated file, a non-empty database or a running server', async t => {
-    const shop = await openShop('sqlite', t)
-    await outputOf(keyway(shop.settings, 'backup', shop.file))
+    const source = await startSource('sqlite', t)
+    await outputOf(keyway(source.settings, 'backup', source.file))
     const expectRefusal = async (settings: Record<string, string>, expected: RegExp, ...words: string[]) => {
       const { status, err } = await keyway(settings, ...words)
       assert.equal(status, 1, err)
       assert.match(err, expected)
       assert.equal(err.trim().split('\n').length, 1, err)
     }
-    await expectRefusal(shop.settings, /not overwritten/, 'backup', shop.file)
-    await expectRefusal(shop.settings, /server runs/, 'restore', shop.file)
-    await shop.node.close()
-    await expectRefusal(shop.settings, /has accounts already/, 'restore', shop.file)
+    await expectRefusal(source.settings, /not overwritten/, 'backup', source.file)
+    await expectRefusal(source.settings, /server runs/, 'restore', source.file)
+    await source.node.close()
+    await expectRefusal(source.settings, /has accounts already/, 'restore', source.file)
     const target = await freshSettings('sqlite', t)
     await expectRefusal(
       { ...target, KEYWAY_SECRET: OTHER_SECRET },
       /written with the secret/,
       'restore',
-      shop.file,
+      source.file,
     )
     await expectRefusal(
       target,
       /cannot be read/,
       'restore',
-      shop.file,
+      source.file,
       '--journal',
-      join(shop.file, 'nowhere'),
+      join(source.file, 'nowhere'),
     )
 
-    const backupBytes = readFileSync(shop.file)
-    const damagedFile = join(shop.file, '..', 'cut', 'backup.keyway')
+    const backupBytes = readFileSync(source.file)
+    const damagedFile = join(source.file, '..', 'cut', 'backup.keyway')
     mkdirSync(dirname(damagedFile))
     writeFileSync(damagedFile, backupBytes)
     truncateSync(damagedFile, backupBytes.length - 30)
     await expectRefusal(target, /truncated/, 'restore', damagedFile)
     writeFileSync(damagedFile, 'something else')
     await expectRefusal(target, /not a backup/, 'restore', damagedFile)
-    await outputOf(keyway(target, 'restore', shop.file))
+    await outputOf(keyway(target, 'restore', source.file))
   })
 
   test('a journal that began after the backup or is of another service', async t => {
-    const shop = await openShop('sqlite', t)
-    await outputOf(keyway(shop.settings, 'backup', shop.file))
+    const source = await startSource('sqlite', t)
+    await outputOf(keyway(source.settings, 'backup', source.file))
     const target = await freshSettings('sqlite', t)
     const journal = join(target.KEYWAY_DATA_DIR!, 'younger')
     mkdirSync(journal)
-    await writeJournal(journal, shop.node.services.instance, [])
-    const { status, err } = await keyway(target, 'restore', shop.file, '--journal', journal)
+    await writeJournal(journal, source.node.services.instance, [])
+    const { status, err } = await keyway(target, 'restore', source.file, '--journal', journal)
     assert.equal(status, 1)
     assert.match(err, /begins at .* after the backup/)
 
     const foreignJournal = join(journal, '..', 'foreign')
     mkdirSync(foreignJournal)
     await writeJournal(foreignJournal, '0123456789abcdef', [])
-    const foreignRestore = await keyway(target, 'restore', shop.file, '--journal', foreignJournal)
+    const foreignRestore = await keyway(target, 'restore', source.file, '--journal', foreignJournal)
     assert.equal(foreignRestore.status, 1)
     assert.match(foreignRestore.err, /of another service \(0123456789abcdef; this one is \w{16}\)/)
-    await outputOf(keyway(target, 'restore', shop.file))
+    await outputOf(keyway(target, 'restore', source.file))
   })
 })
 
@@ -238,23 +238,23 @@ for (const engine of ['sqlite', 'postgres'] as const) {
     skip: engine === 'postgres' && postgresMissing(),
   }, () => {
     test('keys reseal re-encrypts all values while the service runs, and the old secret can be removed', async t => {
-      const shop = await openShop(engine, t)
-      const bothSecrets = { ...shop.settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
-      await shop.node.close()
-      const servingNode = await startNode(t, bothSecrets, shop.links)
+      const source = await startSource(engine, t)
+      const bothSecrets = { ...source.settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
+      await source.node.close()
+      const servingNode = await startNode(t, bothSecrets, source.links)
       assert.match(await outputOf(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted \d+ values/)
       assert.match(await outputOf(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted 0 values/)
-      const refreshed = await refresh(servingNode.origin, shop.ann.refresh_token)
+      const refreshed = await refresh(servingNode.origin, source.ann.refresh_token)
       assert.equal(refreshed.status, 200)
       await servingNode.close()
-      const newSecretNode = await startNode(t, { ...shop.settings, KEYWAY_SECRET: OTHER_SECRET }, shop.links)
+      const newSecretNode = await startNode(t, { ...source.settings, KEYWAY_SECRET: OTHER_SECRET }, source.links)
       assert.equal((await refresh(newSecretNode.origin, refreshed.body.refresh_token)).status, 200)
-      assert.equal((await exchange(newSecretNode.origin, shop.keys[0].key)).status, 200)
+      assert.equal((await exchange(newSecretNode.origin, source.keys[0].key)).status, 200)
       assert.equal(
-        (await signIn(newSecretNode.origin, shop.links, 'ann@example.com')).user.id,
-        shop.ann.user.id,
+        (await signIn(newSecretNode.origin, source.links, 'ann@example.com')).user.id,
+        source.ann.user.id,
       )
-      const newUser = await signIn(newSecretNode.origin, shop.links, 'dora@example.com')
+      const newUser = await signIn(newSecretNode.origin, source.links, 'dora@example.com')
       assert.ok(newUser.access_token)
     })
   })
