@@ -138,7 +138,10 @@ for (const [from, to] of enginePairs) {
       const revokingTarget = await freshSettings(to, t)
       assert.match(await outputOf(keyway(revokingTarget, 'restore', source.file)), /All 3 keys are revoked/)
       const keepingTarget = await freshSettings(to, t)
-      assert.match(await outputOf(keyway(keepingTarget, 'restore', source.file, '--keep-keys')), /WORKS AGAIN/)
+      assert.match(
+        await outputOf(keyway(keepingTarget, 'restore', source.file, '--keep-keys')),
+        /WORKS AGAIN/,
+      )
       const [a, b] = [await startNode(t, revokingTarget), await startNode(t, keepingTarget)]
       const { key } = source.keys[0]
       assert.equal((await exchange(a.origin, key)).body.code, 'api_key_revoked')
@@ -247,7 +250,11 @@ for (const engine of ['sqlite', 'postgres'] as const) {
       const refreshed = await refresh(servingNode.origin, source.ann.refresh_token)
       assert.equal(refreshed.status, 200)
       await servingNode.close()
-      const newSecretNode = await startNode(t, { ...source.settings, KEYWAY_SECRET: OTHER_SECRET }, source.links)
+      const newSecretNode = await startNode(
+        t,
+        { ...source.settings, KEYWAY_SECRET: OTHER_SECRET },
+        source.links,
+      )
       assert.equal((await refresh(newSecretNode.origin, refreshed.body.refresh_token)).status, 200)
       assert.equal((await exchange(newSecretNode.origin, source.keys[0].key)).status, 200)
       assert.equal(
