@@ -10,7 +10,9 @@ export interface LogoutNoticeStore {
   isAnyDue(now: Instant): Promise<boolean>
   /** Leases at most `limit` due notices: no other caller gets them before `leasedUntil`. */
   lease(now: Instant, leasedUntil: Instant, limit: number): Promise<LogoutNotice[]>
-  /** Counts an attempt, and sets the time of the next one. */
-  postpone(sessionId: string, nextAttemptAt: Instant): Promise<void>
+  /** Counts a failed call, and sets the time of the next attempt. */
+  retry(sessionId: string, nextAttemptAt: Instant): Promise<void>
+  /** Sets the time of the next attempt of a notice that was not sent. */
+  defer(sessionId: string, nextAttemptAt: Instant): Promise<void>
   remove(sessionId: string): Promise<void>
 }

@@ -1,4 +1,4 @@
-import { HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
+import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 
 /** The task to notify an app of the end of one of its sessions (OpenID Connect Back-Channel Logout 1.0). */
 export interface LogoutNotice {
@@ -7,7 +7,7 @@ export interface LogoutNotice {
   appId: string
   userId: string
   createdAt: Instant
-  /** Number of failed calls, and of attempts without a call because the app had not answered an earlier notice. */
+  /** Number of failed calls. */
   attempts: number
   nextAttemptAt: Instant
 }
@@ -17,5 +17,7 @@ export interface LogoutNotice {
  * dropped.
  */
 export const RETRY_DELAYS = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR]
+/** A notice that waits for so long behind others, which its app does not answer, is dropped too. */
+export const MAX_AGE = DAY
 /** How long a notice is leased to the node that delivers it; after that another node may call the app. */
 export const LEASE = MINUTE

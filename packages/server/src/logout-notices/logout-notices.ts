@@ -1,11 +1,11 @@
 import { type App, isSelfDescribed } from '../apps/app.ts'
-import { type Clock, SECOND } from '../clock.ts'
+import { type Clock, HOUR, SECOND } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { Storage } from '../store.ts'
-import { LEASE, type LogoutNotice, RETRY_DELAYS } from './logout-notice.ts'
+import { LEASE, type LogoutNotice, MAX_AGE, RETRY_DELAYS } from './logout-notice.ts'
 
 /** The member of the token's `events` claim that identifies a logout token (section 2.4 of Back-Channel Logout 1.0). */
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
@@ -15,8 +15,13 @@ const LOGOUT_TOKEN_SECONDS = 120
 const BATCH = 20
 
 export interface LogoutNotices {
-  /** Calls the apps of all due notices. Resolves when no notice is due any more. */
-  deliver(): Promise<void>
+  /**
+   * Calls the apps of all due notices. Resolves when no notice is due any more, or, once `isStopping` returns true, when
+   * those that were leased are handled.
+   *
+   * @param signal aborts the calls in progress
+   */
+  deliver(isStopping?: () => boolean, signal?: AbortSignal): Promise<void>
 }
 
 export interface LogoutNoticeDeps {
@@ -33,6 +38,7 @@ export interface LogoutNoticeDeps {
       headers: Record<string, string>
       body: string
       urlProvider: 'operator' | 'client'
+      signal?: AbortSignal
     },
   ): Promise<{ status: number }>
 }
@@ -46,12 +52,12 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
   const { apps, logoutNotices } = storage.store
 
   return {
-    async deliver() {
+    async deliver(isStopping = () => false, signal) {
       const unresponsiveApps = new Set<string>()
-      for (;;) {
+      while (!isStopping()) {
         const now = clock.now()
         const dueNotices = await logoutNotices.lease(now, now + LEASE, BATCH)
-        await Promise.all(dueNotices.map(notice => deliverOne(notice, unresponsiveApps)))
+        await Promise.all(dueNotices.map(notice => deliverOne(notice, unresponsiveApps, signal)))
         if (dueNotices.length < BATCH) return
       }
     },
@@ -59,23 +65,36 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
 
   /**
    * @param unresponsiveApps ids of apps that gave no answer to an earlier notice of this run: their other notices are
-   * postponed without a call, so that they do not delay those of other apps
+   * deferred, so that they do not delay those of other apps
    */
-  async function deliverOne(notice: LogoutNotice, unresponsiveApps: Set<string>): Promise<void> {
+  async function deliverOne(
+    notice: LogoutNotice,
+    unresponsiveApps: Set<string>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     const app = await apps.find(notice.appId)
     if (!app?.backchannelLogoutUri) return logoutNotices.remove(notice.sessionId)
-    const failure = unresponsiveApps.has(app.id)
-      ? 'no answer to an earlier notice'
-      : await callApp(app, notice, unresponsiveApps)
+    if (unresponsiveApps.has(app.id)) return defer(notice)
+    const failure = await callApp(app, notice, unresponsiveApps, signal)
     if (failure === null) return logoutNotices.remove(notice.sessionId)
     const wait = RETRY_DELAYS[notice.attempts]
+    if (wait === undefined) return drop(notice, notice.attempts + 1, failure)
     const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
-    if (wait !== undefined) {
-      log.debug(fields, 'a logout notice could not be delivered yet')
-      return logoutNotices.postpone(notice.sessionId, clock.now() + wait)
-    }
-    log.warn(fields, 'a logout notice could not be delivered')
-    return logoutNotices.remove(notice.sessionId)
+    log.debug(fields, 'a logout notice could not be delivered yet')
+    return logoutNotices.retry(notice.sessionId, clock.now() + wait)
+  }
+
+  /** Defers a notice by as long as it has waited already, so that a long queue of one app is rarely read. */
+  async function defer(notice: LogoutNotice): Promise<void> {
+    const now = clock.now()
+    const age = now - notice.createdAt
+    if (age >= MAX_AGE) return drop(notice, notice.attempts, 'no answer to earlier notices')
+    return logoutNotices.defer(notice.sessionId, now + Math.min(HOUR, Math.max(RETRY_DELAYS[0]!, age)))
+  }
+
+  async function drop({ sessionId, appId }: LogoutNotice, attempts: number, failure: string): Promise<void> {
+    log.warn({ app_id: appId, attempts, failure }, 'a logout notice could not be delivered')
+    return logoutNotices.remove(sessionId)
   }
 
   /** Returns why the call failed, or null. */
@@ -83,16 +102,19 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     app: App,
     notice: LogoutNotice,
     unresponsiveApps: Set<string>,
+    signal: AbortSignal | undefined,
   ): Promise<string | null> {
     const logout_token = await logoutToken(notice, app.idTokenAlg)
     const body = new URLSearchParams({ logout_token }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     const urlProvider = isSelfDescribed(app.id) ? 'client' : 'operator'
     try {
-      const { status } = await call(app.backchannelLogoutUri!, { method: 'POST', headers, body, urlProvider })
+      const request = { method: 'POST', headers, body, urlProvider, signal } as const
+      const { status } = await call(app.backchannelLogoutUri!, request)
       return status >= 200 && status < 300 ? null : `status ${status}`
     } catch (error) {
       unresponsiveApps.add(app.id)
+      if (signal?.aborted) return 'the service is stopping'
       return error instanceof Error ? error.message : String(error)
     }
   }

@@ -4,10 +4,15 @@ import type { Services } from '../services.ts'
 
 /** Interval of polls for notices whose event was lost, and for retries. */
 const POLL_INTERVAL = 10 * SECOND
+/** Deadline of a shutdown for the calls in progress. */
+const DRAIN_MS = 3 * SECOND
 
 export interface LogoutDelivery {
   start(): void
-  /** Starts no further delivery, and resolves when the one in progress has handled all due notices. */
+  /**
+   * Starts no further call, and resolves when those in progress are finished or, after some seconds, aborted. Notices
+   * that were not delivered stay queued.
+   */
   stop(): Promise<void>
 }
 
@@ -23,6 +28,7 @@ export function createLogoutDelivery(services: LogoutDeliveryDeps): LogoutDelive
   let runningDelivery: Promise<void> | undefined
   let isRunRequested = false
   let isStopped = false
+  const abort = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let unsubscribe = () => {}
 
@@ -38,7 +44,9 @@ export function createLogoutDelivery(services: LogoutDeliveryDeps): LogoutDelive
       isStopped = true
       clearInterval(timer)
       unsubscribe()
+      const drainTimer = setTimeout(() => abort.abort(new Error('the service is stopping')), DRAIN_MS)
       await runningDelivery
+      clearTimeout(drainTimer)
     },
   }
 
@@ -60,7 +68,7 @@ export function createLogoutDelivery(services: LogoutDeliveryDeps): LogoutDelive
   async function deliver(): Promise<void> {
     if (!(await storage.store.logoutNotices.isAnyDue(clock.now()))) return
     notices ??= load()
-    await (await notices).deliver()
+    await (await notices).deliver(() => isStopped, abort.signal)
   }
 
   async function load(): Promise<LogoutNotices> {

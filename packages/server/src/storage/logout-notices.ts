@@ -59,7 +59,14 @@ export function createLogoutNoticeStore({ db, atomically }: Statements): LogoutN
           .execute()
         return rows.map(toNotice)
       }),
-    async postpone(sessionId, nextAttemptAt) {
+    async defer(sessionId, nextAttemptAt) {
+      await db
+        .updateTable('logout_notices')
+        .set({ next_attempt_at: nextAttemptAt })
+        .where('session_id', '=', sessionId)
+        .execute()
+    },
+    async retry(sessionId, nextAttemptAt) {
       await db
         .updateTable('logout_notices')
         .set(eb => ({ next_attempt_at: nextAttemptAt, attempts: eb('attempts', '+', 1) }))

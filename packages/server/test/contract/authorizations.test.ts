@@ -86,7 +86,7 @@ forEachEngine(engine => {
     assert.deepEqual(moreLeases, [])
     assert.deepEqual([leased!.sessionId, leased!.appId, leased!.attempts], [appSession.id, 'shop', 0])
     assert.deepEqual(await logoutNotices.lease(NOW + MINUTE - 1, NOW + MINUTE, 10), [])
-    await logoutNotices.postpone(appSession.id, NOW + 2 * MINUTE)
+    await logoutNotices.retry(appSession.id, NOW + 2 * MINUTE)
     assert.equal(await logoutNotices.isAnyDue(NOW + 2 * MINUTE - 1), false)
     const [retried] = await logoutNotices.lease(NOW + 2 * MINUTE, NOW + 3 * MINUTE, 10)
     assert.equal(retried!.attempts, 1)
