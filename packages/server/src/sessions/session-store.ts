@@ -47,7 +47,7 @@ export interface SessionChanges {
   ): Promise<string[]>
   /**
    * Ends the oldest live sessions of a user who has more than `maxSessions`, at most `limit` of them; returns the ids.
-   * Reads a bounded part of an index, however many sessions of the user have ended.
+   * Reads a bounded part of an index, however many sessions of the user have ended, or are live.
    */
   endSurplusOf(userId: string, maxSessions: number, limit: number, by: Attribution): Promise<string[]>
   /** Ends all sessions that were opened for an app by this user; returns the ids. */

@@ -1,3 +1,4 @@
+import { type SqlBool, sql } from 'kysely'
 import { toSlice } from '../paging.ts'
 import type { Session } from '../sessions/session.ts'
 import type { SessionChanges, SessionStore } from '../sessions/session-store.ts'
@@ -104,15 +105,22 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
       return rows.map(row => row.id)
     },
     async endSurplusOf(userId, maxSessions, limit, { at }) {
-      const surplusIds = db
+      const liveSessions = db
         .selectFrom('sessions')
-        .select('id')
         .where('user_id', '=', userId)
         .where('ended_at', 'is', null)
         .where('expires_at', '>', at)
+      const newestOfSurplus = liveSessions
+        .select(['created_at', 'id'])
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')
         .offset(maxSessions)
+        .limit(1)
+      const surplusIds = liveSessions
+        .select('id')
+        .where(sql<SqlBool>`(created_at, id) <= ${newestOfSurplus}`)
+        .orderBy('created_at')
+        .orderBy('id')
         .limit(limit)
       const rows = await db
         .updateTable('sessions')

@@ -60,6 +60,25 @@ forEachEngine(engine => {
     assert.ok(await isLive(nameOf(MAX_LIVE_SESSIONS - 2)), 'of another person')
   })
 
+  test('of more surplus sessions than a sign-in ends, it ends the oldest', async t => {
+    const services = await openServices(engine, t)
+    const { user, session } = await services.signIn('ada@example.com')
+    await copySession(services, engine, session.id, 1200)
+    const signIns: string[] = []
+    for (const remainingCopies of [1100, 1000, 996]) {
+      services.clock.advance(MINUTE)
+      signIns.unshift((await services.signIn('ada@example.com')).session.id)
+      const rows = await rowsOf(
+        services,
+        `select id from sessions where user_id = '${user.id}' and ended_at is null order by created_at desc, id desc`,
+      )
+      const copies = Array.from({ length: remainingCopies }, (_, at) => nameOf(at + 1))
+      const newest = [...signIns, session.id, ...copies]
+      assert.equal(rows.length, newest.length)
+      assert.ok(rows.every(({ id }, at) => id === newest[at]))
+    }
+  })
+
   test('the deletion of an account ends its active keys, and records nothing of expired ones', async t => {
     const services = await openServices(engine, t)
     const { clock, storage } = services
