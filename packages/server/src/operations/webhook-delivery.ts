@@ -87,16 +87,18 @@ export async function dropExcess(
 ): Promise<number> {
   const { webhookDeliveries } = storage.store
   let droppedCount = 0
-  for (const [webhookId, { count }] of await webhookDeliveries.waiting()) {
-    let excess = count - maxWaiting
-    while (excess > 0) {
-      const batchCount = await webhookDeliveries.drop(webhookId, Math.min(excess, DROP_BATCH), clock.now())
+  for (const [webhookId, queue] of await webhookDeliveries.waiting()) {
+    const excess = queue.count - maxWaiting
+    let dropped = 0
+    while (dropped < excess) {
+      const batch = Math.min(excess - dropped, DROP_BATCH)
+      const droppedBefore = queue.dropped + dropped
+      const batchCount = await webhookDeliveries.drop(webhookId, batch, droppedBefore, clock.now())
       if (batchCount === 0) break
-      excess -= batchCount
-      droppedCount += batchCount
+      dropped += batchCount
     }
-    if (count > maxWaiting)
-      log.warn({ webhook_id: webhookId, dropped: count - maxWaiting }, 'events of a webhook were dropped')
+    if (dropped > 0) log.warn({ webhook_id: webhookId, dropped }, 'events of a webhook were dropped')
+    droppedCount += dropped
   }
   return droppedCount
 }

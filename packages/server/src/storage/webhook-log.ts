@@ -145,12 +145,18 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
           'webhook_id',
           eb.fn.countAll<number>().as('count'),
           eb.fn.min<Instant>('webhook_deliveries.created_at').as('oldest_at'),
+          'webhooks.dropped',
         ])
         .where('state', '=', 'waiting')
         .where('webhooks.removed_at', 'is', null)
-        .groupBy('webhook_id')
+        .groupBy(['webhook_id', 'webhooks.dropped'])
         .execute()
-      return new Map(rows.map(row => [row.webhook_id, { count: row.count, oldestAt: row.oldest_at }]))
+      return new Map(
+        rows.map(({ webhook_id, count, oldest_at, dropped }) => [
+          webhook_id,
+          { count, oldestAt: oldest_at, dropped },
+        ]),
+      )
     },
 
     async countFailed() {
@@ -164,11 +170,13 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
       return failed
     },
 
-    drop: (webhookId, count, at) =>
+    drop: (webhookId, count, droppedBefore, at) =>
       atomically(async tx => {
-        const agentEventCount = await dropOldest(tx, webhookId, count, at, `${DROPPED_FIRST_PREFIX}%`)
+        const drop = (typePattern: string, limit: number) =>
+          dropOldest(tx, { webhookId, typePattern, limit, droppedBefore, at })
+        const agentEventCount = await drop(`${DROPPED_FIRST_PREFIX}%`, count)
         const remaining = count - agentEventCount
-        const otherCount = remaining > 0 ? await dropOldest(tx, webhookId, remaining, at, '%') : 0
+        const otherCount = remaining > 0 ? await drop('%', remaining) : 0
         const droppedCount = agentEventCount + otherCount
         await tx
           .updateTable('webhooks')
@@ -180,12 +188,17 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
   }
 }
 
+interface Drop {
+  webhookId: string
+  typePattern: string
+  limit: number
+  droppedBefore: number
+  at: Instant
+}
+
 async function dropOldest(
   tx: Db,
-  webhookId: string,
-  count: number,
-  at: Instant,
-  typePattern: string,
+  { webhookId, typePattern, limit, droppedBefore, at }: Drop,
 ): Promise<number> {
   const oldestIds = tx
     .selectFrom('webhook_deliveries')
@@ -195,12 +208,21 @@ async function dropOldest(
     .where(sql<SqlBool>`type like ${typePattern}`)
     .orderBy('created_at')
     .orderBy('sequence')
-    .limit(count)
+    .limit(limit)
   const result = await tx
     .updateTable('webhook_deliveries')
     .set({ state: 'dropped', settled_at: at })
     .where('id', 'in', oldestIds)
     .where('state', '=', 'waiting')
+    .where(eb =>
+      eb.exists(
+        eb
+          .selectFrom('webhooks')
+          .select('id')
+          .where('id', '=', webhookId)
+          .where('dropped', '=', droppedBefore),
+      ),
+    )
     .executeTakeFirst()
   return Number(result.numUpdatedRows)
 }

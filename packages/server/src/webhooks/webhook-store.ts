@@ -93,12 +93,18 @@ export interface WebhookDeliveryStore {
   resetAttempts(webhookId: string): Promise<void>
   /** Whether an event was delivered to the endpoint after this instant. */
   hasDeliveredSince(webhookId: string, since: Instant): Promise<boolean>
-  /** The number of queued events of each endpoint that has any and was not removed, and when the oldest was written. */
-  waiting(): Promise<Map<string, { count: number; oldestAt: Instant }>>
+  /**
+   * The number of queued events of each endpoint that has any and was not removed, when the oldest was written, and how
+   * many were dropped so far.
+   */
+  waiting(): Promise<Map<string, { count: number; oldestAt: Instant; dropped: number }>>
   /** The number of events in the log that were given up, failed tests included, without those of removed endpoints. */
   countFailed(): Promise<number>
-  /** Drops at most `count` queued events of an endpoint, the oldest agent events first. Returns their number. */
-  drop(webhookId: string, count: number, at: Instant): Promise<number>
+  /**
+   * Drops at most `count` queued events of an endpoint, the oldest agent events first, and none if more than
+   * `droppedBefore` were dropped already, since then another node is dropping them. Returns their number.
+   */
+  drop(webhookId: string, count: number, droppedBefore: number, at: Instant): Promise<number>
   /**
    * Removes events that were settled before this instant, queues that are no longer needed, and rows of removed
    * endpoints, at most `batch` of each kind. Returns the number of removed rows.

@@ -288,6 +288,23 @@ forEachEngine(engine => {
     )
   })
 
+  test('nodes that trim one queue at once drop its excess once, and log what each dropped', async t => {
+    const { services, endpoint, announce, clock, webhooks, openAnotherNode } = await openWebhooks(engine, t)
+    const { id } = await subscribe(services, endpoint.url)
+    await announce(newId(clock.now()), [1, 2, 3, 4, 5, 6, 7, 8])
+    const loggedCounts: number[] = []
+    const log = {
+      ...services.log,
+      warn: (fields: object) => void loggedCounts.push(Reflect.get(fields, 'dropped')),
+    }
+    const nodes = [services, await openAnotherNode(), services]
+    const droppedCounts = await Promise.all(nodes.map(node => dropExcess({ ...node, log }, 6)))
+    assert.deepEqual(droppedCounts.toSorted(), [0, 0, 2])
+    assert.deepEqual(loggedCounts, [2])
+    assert.equal((await webhooks.find(id)).dropped, 2)
+    assert.equal((await webhooks.deliveries(id, 'waiting', PAGE)).rows.length, 6)
+  })
+
   test('connections of one person beyond the limit are announced neither at their beginning nor at their end', async t => {
     const { services, endpoint, storage, clock, webhooks } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url)
