@@ -9,6 +9,7 @@ import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 
+const ADDRESS = sql.raw('email')
 /** The domain of an address, with its `@`: the expression of an index (migration 0021), so that the index is used. */
 const DOMAIN = sql.raw("ltrim(email, 'abcdefghijklmnopqrstuvwxyz0123456789!#$&''*+-./=?^_`{|}~%')")
 /** Maximum number of keys that are read for a page of their owners, since a short prefix may match very many keys. */
@@ -27,32 +28,42 @@ export async function searchUsers(
   if (by && !/^[!-~]*$/.test(Object.values(by)[0]!)) return { rows: [], next: null }
   if (by && 'keyPrefixBeginning' in by)
     return findOwnersOfKeys(db, binaryCollation, by.keyPrefixBeginning, search, page)
-  const addressPart = by && 'addressBeginning' in by ? by.addressBeginning : ''
-  if (mayBeInnerPart(addressPart) && (await statements.hasIndex?.(ADDRESS_PARTS_INDEX)))
-    return searchAddressParts(statements, addressPart, search, page)
+  const comparison = by && (await chooseComparison(statements, binaryCollation, by))
+  if (comparison && 'part' in comparison) return searchAddressParts(statements, comparison.part, search, page)
   // Whether rows must be filtered after they were read, because there is no index for the filters.
   const isFiltered = status === 'active' || (by !== undefined && (status !== undefined || role !== undefined))
   const rowCount = rowsToRead(page.limit, isFiltered)
-  const query = by
-    ? selectByText(
-        binaryCollation,
-        'addressBeginning' in by ? sql`email` : DOMAIN,
-        Object.values(by)[0]!,
-        page,
-        rowCount,
-      )
+  const query = comparison
+    ? selectByText(binaryCollation, comparison, page, rowCount)
     : selectByTime(search, page, rowCount)
   const rows = (await query.execute(db)).rows.map(row => toUser(row)!)
   const matches = (user: User) => matchesFilters(user, search)
   return filteredSlice(rows, page.limit, isFiltered, matches, ({ id, createdAt }) => ({ at: createdAt, id }))
 }
 
+/** What a text is compared with: the beginning of a column's values, or any part of an address. */
+type Comparison = { column: RawBuilder<unknown>; beginning: string } | { part: string }
+
 /**
- * Whether to search for the text anywhere in an address, for which it needs the length of a trigram. Text with an `@`
- * is taken for the beginning of a whole address, which the search by prefix finds.
+ * Chooses the comparison for a typed text. It depends on neither filters nor position, so it is the same for all pages
+ * of a search.
  */
-function mayBeInnerPart(text: string): boolean {
-  return text.length >= MIN_PART_LENGTH && !text.includes('@')
+async function chooseComparison(
+  { db, hasIndex }: Pick<Statements, 'db' | 'hasIndex'>,
+  binaryCollation: RawBuilder<unknown>,
+  by: { addressBeginning: string } | { domainBeginning: string },
+): Promise<Comparison> {
+  if ('domainBeginning' in by) return { column: DOMAIN, beginning: by.domainBeginning }
+  const text = by.addressBeginning
+  const hasAt = text.includes('@')
+  const mayBePart = text.length >= MIN_PART_LENGTH && (await hasIndex?.(ADDRESS_PARTS_INDEX))
+  if (mayBePart && !hasAt) return { part: text }
+  const beginningOfAddress = { column: ADDRESS, beginning: text }
+  const firstPage = { limit: 1, after: null }
+  const { rows } = await selectByText(binaryCollation, beginningOfAddress, firstPage, 1).execute(db)
+  if (rows.length > 0) return beginningOfAddress
+  if (!hasAt) return { column: DOMAIN, beginning: `@${text}` }
+  return mayBePart ? { part: text } : beginningOfAddress
 }
 
 function matchesFilters(user: User, { status, role }: UserSearch): boolean {
@@ -65,8 +76,7 @@ function matchesFilters(user: User, { status, role }: UserSearch): boolean {
  */
 function selectByText(
   binaryCollation: RawBuilder<unknown>,
-  column: RawBuilder<unknown>,
-  beginning: string,
+  { column, beginning }: { column: RawBuilder<unknown>; beginning: string },
   { after }: PageRequest,
   limit: number,
 ): RawBuilder<UserRow> {

@@ -11,8 +11,9 @@ export interface UserSearch {
    * everybody, newest first, or oldest first with `oldestFirst`.
    */
   by?: /**
-   * The beginning of an address. Three or more characters without `@` also match inside of addresses on engines with a
-   * trigram index; results are then sorted newest first.
+   * The beginning of an address, or, if no address begins with it, of a domain. On engines with a trigram index three or
+   * more characters match any part of an address, with an `@` only if no address begins with them; results are then
+   * sorted newest first.
    */
     | { addressBeginning: string }
     /** The beginning of a domain, with its `@`. */

@@ -112,6 +112,12 @@ forEachEngine(engine => {
       [{ by: { addressBeginning: 'person1' } }, true],
       [{ by: { addressBeginning: 'zebra' } }, true],
       [{ by: { addressBeginning: 'person1@' } }],
+      [{ by: { addressBeginning: 'person1@domain1.example.com' } }],
+      [{ by: { addressBeginning: 'son1@domain' } }, true],
+      [{ by: { addressBeginning: 'nobody@example.com' } }, true],
+      [{ by: { addressBeginning: 'domain7.' } }, true],
+      [{ by: { addressBeginning: 'do' } }],
+      [{ by: { addressBeginning: 'xx' } }],
       [{ by: { addressBeginning: 'pe' } }],
       [{ by: { domainBeginning: '@domain7' } }],
       [{ by: { domainBeginning: '@' } }],
@@ -188,7 +194,9 @@ describe('on postgres with trigrams', { skip: postgresMissing() }, () => {
       store.users.search({ by: { addressBeginning: part }, ...more }, PAGE)
     assert.ok(await engine.hasIndex!('users_address_parts'))
     const emailsOf = async (part: string) => (await search(part)).rows.map(({ email }) => email)
-    assert.deepEqual(await emailsOf('on17@'), [], 'with an @ only the beginning is compared')
+    assert.deepEqual(await emailsOf('on17@'), ['person17@domain17.example.com'])
+    assert.deepEqual(await emailsOf('son23999@domain99.example.com'), ['person23999@domain99.example.com'])
+    assert.deepEqual(await emailsOf('person17@'), ['person17@domain17.example.com'], 'not person1017')
     assert.deepEqual(await emailsOf('son23999'), ['person23999@domain99.example.com'])
     assert.deepEqual(await emailsOf('rson17890'), ['person17890@domain90.example.com'], 'one of the oldest')
     for (const none of ['son_1', 'per%1', 'x\\', 'zebra']) assert.deepEqual(await emailsOf(none), [], none)
@@ -222,5 +230,9 @@ describe('on postgres with trigrams', { skip: postgresMissing() }, () => {
     const search = async (text: string) =>
       (await store.users.search({ by: { addressBeginning: text } }, PAGE)).rows.length
     assert.deepEqual([await search('person123'), await search('son123')], [1, 0])
+    assert.deepEqual(
+      [await search('domain9.example'), await search('person1@dom'), await search('on1@')],
+      [10, 1, 0],
+    )
   })
 })

@@ -41,6 +41,10 @@ forEachEngine(engine => {
     assert.deepEqual(await emails('/users?query=%25'), [])
     assert.deepEqual(await emails('/users?query=ann%EF%BF%BF'), [], 'what no address contains')
     assert.deepEqual(await emails('/users?query=@example.org'), ['bob@example.org'])
+    assert.deepEqual(await emails('/users?query=Example.org'), ['bob@example.org'], 'a domain without its @')
+    assert.deepEqual(await emails('/users?query=%20Bob@Example.ORG%20'), ['bob@example.org'])
+    const byPart = await emails('/users?query=ob@example')
+    assert.deepEqual(byPart, engine === 'postgres' ? ['bob@example.org'] : [], 'with trigrams any part')
     assert.deepEqual(
       (await emails('/users?query=@example.')).toSorted(),
       ['ada@example.com', 'admin@example.com', ...people].toSorted(),
