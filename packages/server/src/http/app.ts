@@ -297,7 +297,13 @@ export function createApp(options: AppOptions): HttpApp {
   /** Answers requests that match no API route: a known path with another method, a page, or an unknown path. */
   async function serveUnrouted(context: HttpContext): Promise<Response> {
     const startedAt = performance.now()
-    const response = await answerUnrouted(context)
+    const requestId = newRequestId(clock.now())
+    let code: ErrorCode | null = null
+    const response = await answerUnrouted(context, requestId).catch(thrown => {
+      const error = toKeywayError(thrown, requestId, log)
+      code = error.code
+      return refuse(error, requestId, 'none', context)
+    })
     const isPage = pages !== undefined && !isApiPath(context.req.path) && response.status !== 404
     if (response.status >= 400) fairQueue.countRefusal(callers.of(context.env.incoming).network)
     observe?.({
@@ -305,23 +311,18 @@ export function createApp(options: AppOptions): HttpApp {
       route: isPage ? 'pages' : 'unknown',
       status: response.status,
       milliseconds: performance.now() - startedAt,
-      code: null,
+      code,
     })
     return response
   }
 
-  async function answerUnrouted(context: HttpContext): Promise<Response> {
-    const requestId = newRequestId(clock.now())
+  async function answerUnrouted(context: HttpContext, requestId: string): Promise<Response> {
     const methods = allowedMethods(context.req.path)
-    try {
-      if (methods && context.req.method === 'OPTIONS') return await preflight(methods, requestId, context)
-      if (methods) return refuse(methodNotAllowed(methods), requestId, 'none', context)
-      if (pages && !isApiPath(context.req.path))
-        return await servePage(context, callers.of(context.env.incoming), requestId)
-      return refuse(notFound(), requestId, 'none', context)
-    } catch (thrown) {
-      return refuse(toKeywayError(thrown, requestId, log), requestId, 'none', context)
-    }
+    if (methods && context.req.method === 'OPTIONS') return preflight(methods, requestId, context)
+    if (methods) throw methodNotAllowed(methods)
+    if (pages && !isApiPath(context.req.path))
+      return servePage(context, callers.of(context.env.incoming), requestId)
+    throw notFound()
   }
 
   async function preflight(methods: string, requestId: string, context: HttpContext): Promise<Response> {

@@ -125,7 +125,7 @@ export interface ObservedAnswer {
   route: string
   status: number
   milliseconds: number
-  /** The error code of a refused call; null for other answers, and for every answer if no route matched. */
+  /** The error code of a refused call; null for other answers, and for what the pages answer themselves. */
   code: ErrorCode | null
 }
 

@@ -33,6 +33,8 @@ test('metrics include requests by route and status, exchanges by outcome, mail, 
   await assert.rejects(journey.exchange(key))
   await fetch(`${url}/v1/api-keys/${id}?secret=in-the-url`)
   await fetch(`${url}/no/such/${key}`)
+  await fetch(`${url}/v1/no-such`)
+  assert.equal((await fetch(`${url}/v1/me`, { method: 'PUT' })).status, 405)
 
   const text = await until('the welcome mail has left', async () => {
     const scrapedMetrics = await scrape(url)
@@ -41,10 +43,12 @@ test('metrics include requests by route and status, exchanges by outcome, mail, 
   const route = 'keyway_http_request_duration_seconds_count'
   assert.equal(metricValue(text, route, 'route="/auth/agent-token"', 'status="200"'), 1)
   assert.equal(metricValue(text, route, 'route="/v1/api-keys/{key_id}"', 'method="DELETE"'), 1)
-  assert.equal(metricValue(text, route, 'route="unknown"', 'status="404"'), 1)
+  assert.equal(metricValue(text, route, 'route="unknown"', 'status="404"'), 2)
   assert.equal(metricValue(text, 'keyway_exchanges_total', 'outcome="issued"'), 1)
   assert.equal(metricValue(text, 'keyway_exchanges_total', 'outcome="api_key_revoked"'), 1)
   assert.equal(metricValue(text, 'keyway_http_refusals_total', 'code="authentication_required"'), 1)
+  assert.equal(metricValue(text, 'keyway_http_refusals_total', 'code="not_found"'), 2)
+  assert.equal(metricValue(text, 'keyway_http_refusals_total', 'code="method_not_allowed"'), 1)
   assert.equal(metricValue(text, 'keyway_mail_oldest_due_seconds'), 0)
   assert.equal(metricValue(text, 'keyway_events_listening'), 1)
   assert.equal(metricValue(text, 'keyway_hub_database_fresh'), 1)
