@@ -1,9 +1,10 @@
-import { type AgentConnectionObject, HUB_MAX_FRAME_BYTES, type ServerFrame } from '@keyway/sdk/protocol'
-import { type Clock, type Instant, SECOND, toRfc3339 } from '../clock.ts'
+import { HUB_MAX_FRAME_BYTES, type ServerFrame } from '@keyway/sdk/protocol'
+import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { LiveConnection, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { SLOW_CONSUMER } from './close-codes.ts'
+import { connectionObject } from './connection-object.ts'
 import type { Locations } from './locations.ts'
 import type { Presence } from './presence.ts'
 import { type Bucket, newBucket, type OwnerLimits, takeWatch, WATCH_ALLOWANCE } from './rate-limits.ts'
@@ -157,7 +158,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     const watch: Watch = {
       userId,
       user: new WatchedUser({
-        joined: connection => sendChange(watch, { type: 'joined', connection: toObject(connection) }),
+        joined: connection => sendChange(watch, { type: 'joined', connection: connectionObject(connection) }),
         left: (connection_id, reason) => sendChange(watch, { type: 'left', connection_id, reason }),
       }),
       watchers: new Map(),
@@ -287,7 +288,7 @@ export function* presenceFrames(connections: readonly LiveConnection[]): Generat
   let texts: string[] = []
   let bytes = FRAME_HEAD_BYTES
   for (const connection of connections) {
-    const text = JSON.stringify(toObject(connection))
+    const text = JSON.stringify(connectionObject(connection))
     const length = Buffer.byteLength(text) + 1
     if (bytes + length > HUB_MAX_FRAME_BYTES) {
       yield `{"type":"presence","connections":[${texts.join(',')}],"more":true}`
@@ -298,16 +299,4 @@ export function* presenceFrames(connections: readonly LiveConnection[]): Generat
     bytes += length
   }
   yield `{"type":"presence","connections":[${texts.join(',')}]}`
-}
-
-/** A connection as it appears in frames and in `GET /v1/agents`. */
-export function toObject(connection: LiveConnection): AgentConnectionObject {
-  return {
-    connection_id: connection.connectionId,
-    key_id: connection.keyId,
-    key_name: connection.keyName,
-    connected_at: toRfc3339(connection.connectedAt),
-    address: connection.address,
-    client: connection.client,
-  }
 }

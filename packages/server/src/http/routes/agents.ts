@@ -1,6 +1,6 @@
-import type { AgentConnectionObject, Json } from '@keyway/sdk/protocol'
+import type { Json } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import { toRfc3339 } from '../../clock.ts'
+import { connectionObject } from '../../hub/connection-object.ts'
 import { MAX_FRAME_ID_LENGTH } from '../../hub/frame.ts'
 import type { PresenceRow } from '../../hub/presence-store.ts'
 import { type Position, page, toSlice } from '../../paging.ts'
@@ -93,15 +93,4 @@ function positionOf({ connectedAt, connectionId }: PresenceRow): Position {
 function isAfter({ connectedAt, connectionId }: PresenceRow, after: Position | null): boolean {
   if (!after || connectedAt < after.at) return true
   return connectedAt === after.at && connectionId < after.id
-}
-
-function connectionObject(row: PresenceRow): AgentConnectionObject {
-  return {
-    connection_id: row.connectionId,
-    key_id: row.keyId,
-    key_name: row.keyName,
-    connected_at: toRfc3339(row.connectedAt),
-    address: row.address,
-    client: row.client,
-  }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ListedMail, NodeStatus } from '../../../administration/administration.ts'
 import { toRfc3339, toRfc3339OrNull } from '../../../clock.ts'
+import { connectionObject } from '../../../hub/connection-object.ts'
 import type { PresenceRow } from '../../../hub/presence-store.ts'
 import type { Suppression } from '../../../outbox/suppression.ts'
 import type { Session } from '../../../sessions/session.ts'
@@ -141,16 +142,7 @@ export const agentExample = {
   node_id: EXAMPLE_IDS.node,
 }
 export function agentObject(row: PresenceRow): z.infer<typeof agent> {
-  return {
-    connection_id: row.connectionId,
-    user_id: row.userId,
-    node_id: row.nodeId,
-    key_id: row.keyId,
-    key_name: row.keyName,
-    connected_at: toRfc3339(row.connectedAt),
-    address: row.address,
-    client: row.client,
-  }
+  return { ...connectionObject(row), user_id: row.userId, node_id: row.nodeId }
 }
 
 export const node = z
