@@ -55,7 +55,6 @@ const AGENT_SOCKETS = 200
 const CLOSE_FRAME = 0x88
 
 export const ATTACKS: Record<string, AttackDefinition> = {
-  'slow bodies on every call': withoutAccount(sendSlowBodies),
   'slow forms of the pages': withoutAccount(attack => sendSlowly(attack, slowFormHead)),
   'slow headers': withoutAccount(attack =>
     sendSlowly(attack, () => 'GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-A: '),
@@ -158,6 +157,7 @@ export const ATTACKS: Record<string, AttackDefinition> = {
     }),
   ),
   'answers that are never read': withoutAccount(readNothing),
+  'slow bodies on every call': withAccount(sendSlowBodies),
   'exchanges of one key': withAccount(attack =>
     flood(attack, {
       pipelined: 16,

@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { keyPairOf, sign } from '../../packages/server/src/signing-keys/ed25519.ts'
+import { unsignedAgentToken } from './agent-token.ts'
 
 /** The steps of an exchange that could run on another thread: the indexed read, the claims and the signature. */
 export interface ExchangeSteps {
@@ -8,41 +9,20 @@ export interface ExchangeSteps {
   close(): void
 }
 
-const HEADER = encode(
-  JSON.stringify({ alg: 'EdDSA', typ: 'agent_ws', kid: '0198c9f2-0000-7000-8000-000000000000' }),
-)
-
 export function openExchangeSteps(file: string): ExchangeSteps {
   const database = new DatabaseSync(file, { readOnly: true })
   const find = database.prepare('select id, user_id, app_id from api_keys where key_hash = ?')
   find.setReturnArrays(true)
   const { secretKey } = keyPairOf(Buffer.alloc(32, 7))
+  let tokenCount = 0
   return {
     issueToken(keyHash) {
       const row = find.get(keyHash) as unknown as [string, string, string] | undefined
       if (!row) return null
       const [keyId, userId, appId] = row
-      const now = Math.floor(Date.now() / 1000)
-      const claims = {
-        type: 'agent_ws',
-        iss: 'http://localhost:8080',
-        aud: 'http://localhost:8080/hub',
-        sub: userId,
-        agent_id: userId,
-        app_id: appId,
-        key_id: keyId,
-        iat: now,
-        nbf: now,
-        exp: now + 900,
-        jti: '0198c9f2-0000-7000-8000-000000000000',
-      }
-      const message = `${HEADER}.${encode(JSON.stringify(claims))}`
+      const message = unsignedAgentToken({ id: keyId, userId, appId }, tokenCount++)
       return `${message}.${sign(Buffer.from(message), secretKey).toString('base64url')}`
     },
     close: () => database.close(),
   }
-}
-
-function encode(text: string): string {
-  return Buffer.from(text).toString('base64url')
 }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
+import { unsignedAgentToken } from './agent-token.ts'
 
 /*
  * The floor of an exchange: node:http, one JSON.parse, one SHA-256, one indexed read, one Ed25519 signature by
@@ -18,9 +19,6 @@ const findKey = database.prepare('select * from api_keys where key_hash = ?')
 const publicKey = Buffer.alloc(32)
 const secretKey = Buffer.alloc(64)
 sodium.crypto_sign_keypair(publicKey, secretKey)
-const header = encode(
-  JSON.stringify({ alg: 'EdDSA', typ: 'agent_ws', kid: '0198c9f2-0000-7000-8000-000000000000' }),
-)
 let tokenCount = 0
 
 const server = createServer((request, response) => {
@@ -33,21 +31,8 @@ const server = createServer((request, response) => {
       response.writeHead(401).end()
       return
     }
-    const now = Math.floor(Date.now() / 1000)
-    const claims = {
-      type: 'agent_ws',
-      iss: 'http://localhost:8080',
-      aud: 'http://localhost:8080/hub',
-      sub: row.user_id,
-      agent_id: row.user_id,
-      app_id: row.app_id,
-      key_id: row.id,
-      iat: now,
-      nbf: now,
-      exp: now + 900,
-      jti: `0198c9f2-0000-7000-8000-${String(tokenCount++).padStart(12, '0')}`,
-    }
-    const message = `${header}.${encode(JSON.stringify(claims))}`
+    const key = { id: row.id!, userId: row.user_id!, appId: row.app_id! }
+    const message = unsignedAgentToken(key, tokenCount++)
     const signature = Buffer.allocUnsafe(64)
     sodium.crypto_sign_detached(signature, Buffer.from(message), secretKey)
     const token = `${message}.${signature.toString('base64url')}`
@@ -59,7 +44,3 @@ const server = createServer((request, response) => {
 server.listen(0, '127.0.0.1', () => {
   console.log(`listening on ${(server.address() as AddressInfo).port}`)
 })
-
-function encode(text: string): string {
-  return Buffer.from(text).toString('base64url')
-}
