@@ -15,7 +15,7 @@ const CARRIERS = ['PostgreSQL', 'Redis'] as const
 
 interface Node extends TestHub {
   /** Commands to deliver a message that arrived at this node, whether or not they are addressed to it. */
-  delivered: Event[]
+  deliveryCommands: Event[]
 }
 
 /** Nodes with a storage each, so that events between them go through PostgreSQL or Redis. */
@@ -29,11 +29,11 @@ async function openNodes(t: TestContext, count: number, carrier: (typeof CARRIER
   for (let n = 0; n < count; n++) {
     const storage = await createStorage(config, services.log)
     t.after(() => storage.close())
-    const deliverCommands: Event[] = []
+    const deliveryCommands: Event[] = []
     storage.events.subscribe(event => {
-      if (JSON.stringify(event).includes('"deliver"')) deliverCommands.push(event)
+      if (JSON.stringify(event).includes('"deliver"')) deliveryCommands.push(event)
     })
-    nodes.push({ ...(await openHub(services, t, {}, storage)), delivered: deliverCommands })
+    nodes.push({ ...(await openHub(services, t, {}, storage)), deliveryCommands })
   }
   await until('they know each other', () => nodes.every(({ hub }) => hub.health().otherNodes === count - 1))
   return { services, key, nodes }
@@ -64,7 +64,7 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       assert.equal((await api.hub.sendTo(key.userId, receiver.id, 'by HTTP'))?.delivered, 1)
       assert.equal((await api.hub.sendTo(eve.user.id, 'all', 'theirs'))?.delivered, 1)
       assert.deepEqual(
-        nodes.map(({ delivered }) => delivered.length),
+        nodes.map(({ deliveryCommands }) => deliveryCommands.length),
         [1, 21, 1, 0],
         'of HTTP, and the sender’s own node only of that',
       )
@@ -88,12 +88,12 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       const sender = await connect(services, first.url, key)
       const receiver = await connect(services, second.url, otherKey)
       for (const { url } of nodes.slice(2)) await connect(services, url, key)
-      const takeDeliveredCounts = () => nodes.map(({ delivered }) => delivered.splice(0).length)
+      const takeCommandCounts = () => nodes.map(({ deliveryCommands }) => deliveryCommands.splice(0).length)
       for (const to of [receiver.id, otherKey.id]) {
         assert.equal((await send(sender, to, 'first')).delivered, 1)
-        assert.deepEqual(takeDeliveredCounts(), [0, 1, 1, 1], 'nobody has told where it is')
+        assert.deepEqual(takeCommandCounts(), [0, 1, 1, 1], 'nobody has told where it is')
         for (let n = 0; n < 20; n++) assert.equal((await send(sender, to, `${n}`)).delivered, 1)
-        assert.deepEqual(takeDeliveredCounts(), [0, 20, 0, 0])
+        assert.deepEqual(takeCommandCounts(), [0, 20, 0, 0])
       }
       const lateAgent = await connect(services, third.url, otherKey)
       assert.equal((await send(sender, otherKey.id, 'to both')).delivered, 2)
@@ -104,16 +104,12 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       lateAgent.send({ type: 'token', token: await tokenOf(services, otherKey) })
       await lateAgent.next('token_accepted')
       assert.equal((await send(sender, otherKey.id, 'and has it again')).delivered, 2)
-      takeDeliveredCounts()
+      takeCommandCounts()
       services.clock.advance(3000)
       await send(sender, receiver.id, 'after a silence')
-      assert.deepEqual(
-        takeDeliveredCounts(),
-        [0, 1, 1, 1],
-        'what the others told meanwhile may be on its way',
-      )
+      assert.deepEqual(takeCommandCounts(), [0, 1, 1, 1], 'what the others told meanwhile may be on its way')
       await send(sender, receiver.id, 'heard again')
-      assert.deepEqual(takeDeliveredCounts(), [0, 1, 0, 0])
+      assert.deepEqual(takeCommandCounts(), [0, 1, 0, 0])
     })
   }
 
@@ -151,10 +147,14 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       services.clock.advance(50) // In small steps, so that the node can renew its lease.
       return false
     })
-    const deliveredBefore = second.delivered.length
+    const commandsBefore = second.deliveryCommands.length
     assert.equal((await send(sender, 'all', 'nobody')).delivered, 0)
     assert.equal((await send(sender, 'all', 'nobody again')).delivered, 0)
-    assert.equal(second.delivered.length, deliveredBefore + 1, 'the first answer says that nobody is there')
+    assert.equal(
+      second.deliveryCommands.length,
+      commandsBefore + 1,
+      'the first answer says that nobody is there',
+    )
     const returnedAgent = await connect(services, second.url, key)
     assert.equal((await send(sender, 'all', 'welcome')).delivered, 1)
     assert.equal((await returnedAgent.next('message')).data, 'welcome')

@@ -642,20 +642,20 @@ describe('numbered sends', () => {
     const { sender, receiver } = await openPair(t)
     const to = receiver.ready.connection_id
     const send = (seq: number) => sender.send({ type: 'send', id: `n${seq}`, to, data: seq, seq })
-    const answer = async (seq: number) => {
+    const answerTo = async (seq: number) => {
       send(seq)
       return sender.until(() => sender.received.shift())
     }
     const expectedAcknowledgement = (seq: number) => ({ type: 'sent', id: `n${seq}`, delivered: 1, held: 0 })
-    assert.deepEqual(await answer(1), expectedAcknowledgement(1))
-    assert.deepEqual(await answer(1), expectedAcknowledgement(1))
-    const gapAnswer = await answer(3)
+    assert.deepEqual(await answerTo(1), expectedAcknowledgement(1))
+    assert.deepEqual(await answerTo(1), expectedAcknowledgement(1))
+    const gapAnswer = await answerTo(3)
     assert.deepEqual(
       [gapAnswer.type, gapAnswer.type === 'error' && gapAnswer.code],
       ['error', 'out_of_order'],
     )
-    assert.deepEqual(await answer(2), expectedAcknowledgement(2))
-    assert.deepEqual(await answer(3), expectedAcknowledgement(3))
+    assert.deepEqual(await answerTo(2), expectedAcknowledgement(2))
+    assert.deepEqual(await answerTo(3), expectedAcknowledgement(3))
     sender.send({ type: 'send', id: 'free', to, data: 'without a number' })
     await sender.next('sent')
     await receiver.flush()
@@ -695,29 +695,29 @@ describe('numbered sends', () => {
   test('that are refused permanently consume their number, and rate-limited ones do not', async t => {
     const { services, sender, receiver, hub, userId } = await openPair(t)
     const to = receiver.ready.connection_id
-    const answer = async (frame: object) => {
+    const answerTo = async (frame: object) => {
       sender.send({ type: 'send', id: 'x', to, ...frame } as never)
       const received = await sender.until(() => sender.received.shift())
       return received.type === 'error' ? received.code : received.type
     }
-    assert.equal(await answer({ seq: 1 }), 'invalid_frame') // without data
-    assert.equal(await answer({ seq: 2, data: 'x'.repeat(65_400) }), 'invalid_frame')
-    assert.equal(await answer({ seq: 2, data: 'x'.repeat(65_400) }), 'invalid_frame')
-    for (const seq of [0, -1, 1.5, '3', true]) assert.equal(await answer({ seq, data: 1 }), 'invalid_frame')
+    assert.equal(await answerTo({ seq: 1 }), 'invalid_frame') // without data
+    assert.equal(await answerTo({ seq: 2, data: 'x'.repeat(65_400) }), 'invalid_frame')
+    assert.equal(await answerTo({ seq: 2, data: 'x'.repeat(65_400) }), 'invalid_frame')
+    for (const seq of [0, -1, 1.5, '3', true]) assert.equal(await answerTo({ seq, data: 1 }), 'invalid_frame')
     while (
       await hub.sendTo(userId, to, 'x').then(
         () => true,
         () => false,
       )
     );
-    assert.equal(await answer({ seq: 3, data: 1 }), 'rate_limited')
-    assert.equal(await answer({ seq: 4, data: 1 }), 'out_of_order')
+    assert.equal(await answerTo({ seq: 3, data: 1 }), 'rate_limited')
+    assert.equal(await answerTo({ seq: 4, data: 1 }), 'out_of_order')
     // This is refused before the message is encoded, so its excessive length is not noticed.
-    assert.equal(await answer({ seq: 3, data: 'x'.repeat(65_400) }), 'rate_limited')
-    assert.equal(await answer({ seq: 4, data: 'x'.repeat(65_400) }), 'out_of_order')
+    assert.equal(await answerTo({ seq: 3, data: 'x'.repeat(65_400) }), 'rate_limited')
+    assert.equal(await answerTo({ seq: 4, data: 'x'.repeat(65_400) }), 'out_of_order')
     services.clock.advance(10_000)
-    assert.equal(await answer({ seq: 3, data: 1 }), 'sent')
-    assert.equal(await answer({ seq: 4, data: 1 }), 'sent')
+    assert.equal(await answerTo({ seq: 3, data: 1 }), 'sent')
+    assert.equal(await answerTo({ seq: 4, data: 1 }), 'sent')
   })
 
   test('without the scope consume their number as well', async t => {

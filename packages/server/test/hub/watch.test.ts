@@ -58,7 +58,7 @@ describe('watch', () => {
     assert.equal(await reasonAfter(a, () => a.socket.close(1000)), 'closed')
     assert.equal(await reasonAfter(b, () => b.socket.terminate()), 'away')
     assert.equal(await reasonAfter(c, () => hub.disconnect(userId, c.id)), 'going_away')
-    // The frame for d, whose key is also that of the first agent.
+    // The frame for d, which connected with the key of `namedAgent`.
     await watcher.next('joined')
     await services.apiKeys.revoke(userId, namedKey.id, caller())
     const leftFrames = [await watcher.next('left'), await watcher.next('left')]

@@ -6,7 +6,7 @@ import { type RowLocks, watchRows } from './row-locks.ts'
 
 /** A transaction of the simulated database. */
 export class SimulatedTransaction {
-  /** The transaction's changes while those of another one are applied to the connection. */
+  /** Its changes as a changeset, while those of another transaction are applied to the connection. */
   changes: Uint8Array | null = null
   session: Session | null = null
   readonly locks = new Set<string>()
@@ -49,8 +49,8 @@ export class SimulatedDatabase {
     return this.#prepare(sql).all(...parameters) as Record<string, SqliteValue>[]
   }
 
-  /** Called by the triggers of rules.ts with the message of a rule that the current change breaks. */
-  broken(rule: string): void {
+  /** Records a rule that the current change breaks; the triggers of rules.ts call it. */
+  noteBroken(rule: string): void {
     this.#installed?.broken.add(rule)
   }
 

@@ -55,7 +55,7 @@ function setOnceRule(table: string, column: string, what: string): Rule {
 /** Adds triggers by which a transaction remembers the rules that it breaks. */
 export function watchRules(database: SimulatedDatabase): void {
   database.sqlite.function('rule_broken', { varargs: true }, (...message) => {
-    database.broken(message.join(' '))
+    database.noteBroken(message.join(' '))
     return null
   })
   for (const [at, { table, when, message }] of RULES.entries()) {

@@ -51,7 +51,7 @@ export class Scheduler {
     this.#trace = trace
   }
 
-  /** Calls back once in the process. Returns the function that cancels it. */
+  /** Calls `run` once in the process `owner` after `ms`. Returns a function that cancels it. */
   after(owner: SimulatedProcess, ms: number, name: string, run: () => void): () => void {
     const at = this.now + Math.max(0, ms)
     const task = { at, due: at, order: 0, owner, name, run, isCancelled: false }

@@ -16,7 +16,7 @@ export class SessionHistory {
   readonly #rotatedWith = new Map<string, string | null>()
   /** The Idempotency-Key of a refresh whose outcome is unknown. */
   #retryKey: string | null = null
-  /** The refresh of a careful client that is in progress. */
+  /** The `refresh()` in progress, which further calls join. */
   #refreshing: Promise<void> | null = null
   /** Whether somebody has made a call that may have ended the session. */
   mayHaveEnded = false

@@ -10,7 +10,7 @@ export interface ClientCheck {
   /** Section number of docs/hub-protocol.md. */
   section: string
   promise: string
-  /** Runs before the program starts. */
+  /** Runs before the client starts. */
   prepare?(hub: ScriptedHub): void
   /** @throws Error that says what the client did wrong, or `NotSupported` */
   run(trial: Trial): Promise<void>

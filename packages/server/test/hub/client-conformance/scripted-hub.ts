@@ -70,17 +70,17 @@ export class ScriptedHub {
     await closed
   }
 
-  /** A valid answer of the exchange. */
+  /** A successful answer to the nth exchange. */
   token(count: number, expiresIn = 900): ExchangeAnswer {
     return { status: 200, body: { token: `token-${count}`, agent_id: 'owner', expires_in: expiresIn } }
   }
 
-  /** The next connection, which has not been answered yet. */
+  /** Resolves with the next connection, to which nothing was sent yet. */
   arrived(withinMs = LONGEST_BACKOFF_MS): Promise<ScriptedConnection> {
     return this.#arrived.next(withinMs)
   }
 
-  /** The next connection, to which `ready` was sent. */
+  /** Waits for the next connection, and sends it `ready`. */
   async connected(fields: { [name: string]: Json } = {}): Promise<ScriptedConnection> {
     const connection = await this.arrived()
     connection.ready(fields)

@@ -6,7 +6,7 @@ import type { Commands, Measurement } from './hub-process-child.ts'
 export interface HubProcess extends AsyncDisposable {
   url: string
   port: number
-  /** Issues agent tokens for keys of `users` users, in turn. Later calls use the same keys. */
+  /** Issues agent tokens, in turn for one key of each of `users` users. Later calls use the same keys. */
   tokens(count: number, users: number): Promise<string[]>
   /** Advances the hub's clock, which also runs by itself. */
   advance(ms: number): Promise<void>
