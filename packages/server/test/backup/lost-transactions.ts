@@ -55,15 +55,15 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   const { origin, services } = node
   const keyOf = async (token: string): Promise<{ id: string; key: string }> =>
     (await createKey(origin, token)).body
-  const person = async (name: string) => {
+  const openAccount = async (name: string) => {
     const signedIn = await signIn(origin, links, `${name}@example.com`)
     return { ...signedIn, key: await keyOf(signedIn.access_token) }
   }
-  const ann = await person('ann')
-  const [bob, cat, dan] = [await person('bob'), await person('cat'), await person('dan')]
+  const ann = await openAccount('ann')
+  const [bob, cat, dan] = [await openAccount('bob'), await openAccount('cat'), await openAccount('dan')]
   const token = ann.access_token
   // There are two administrators, since the only one could not lose the role.
-  const eve = await person('eve')
+  const eve = await openAccount('eve')
   for (const { user } of [dan, eve]) await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   const keys = {
     revoked: ann.key,

@@ -30,15 +30,15 @@ async function open(engine: EngineName, t: TestContext) {
   // The access token outlives REAUTHENTICATION_WINDOW, so that only the sign-in is too old.
   const server = await openServer(engine, t, { lifetimes: { accessTokenSeconds: 7200 } })
   const { users, clock } = server
-  const person = async (name: string, role: 'user' | 'support' | 'admin') => {
+  const signUp = async (name: string, role: 'user' | 'support' | 'admin') => {
     const signedIn = await server.signIn(`${name}@example.com`)
     if (role !== 'user') await users.setRole(signedIn.user.id, role)
     return { ...signedIn, token: signedIn.tokens.accessToken }
   }
   const keyOf = async (token: string, scopes?: string[]) => (await server.createKey(token, { scopes })).key
 
-  const adminWithOldSession = await person('old', 'admin')
-  const supportWithOldSession = await person('old-support', 'support')
+  const adminWithOldSession = await signUp('old', 'admin')
+  const supportWithOldSession = await signUp('old-support', 'support')
   clock.advance(REAUTHENTICATION_WINDOW)
   const refreshResult = await server.sessions.refresh(
     adminWithOldSession.tokens.refreshToken,
@@ -46,11 +46,11 @@ async function open(engine: EngineName, t: TestContext) {
     server.caller(),
   )
 
-  const admin = await person('admin', 'admin')
-  const support = await person('support', 'support')
-  const user = await person('user', 'user')
-  const formerAdmin = await person('former', 'admin')
-  const suspendedAdmin = await person('suspended', 'admin')
+  const admin = await signUp('admin', 'admin')
+  const support = await signUp('support', 'support')
+  const user = await signUp('user', 'user')
+  const formerAdmin = await signUp('former', 'admin')
+  const suspendedAdmin = await signUp('suspended', 'admin')
   const keys = {
     user: await keyOf(user.token),
     support: await keyOf(support.token),
@@ -164,7 +164,7 @@ async function open(engine: EngineName, t: TestContext) {
       refusals: refuseAll('insufficient_scope'),
     },
   ]
-  return { ...server, admin, support, user, former: formerAdmin, keys, credentials, person }
+  return { ...server, admin, support, user, former: formerAdmin, keys, credentials, signUp }
 }
 
 function requestFor(
@@ -203,8 +203,8 @@ forEachEngine(engine => {
   })
 
   test('a sign-in suffices for changes to the last millisecond of 30 minutes, and a refresh does not renew it', async t => {
-    const { call, clock, person, sessions, caller } = await open(engine, t)
-    const { token, tokens, user } = await person('timed', 'admin')
+    const { call, clock, signUp, sessions, caller } = await open(engine, t)
+    const { token, tokens, user } = await signUp('timed', 'admin')
     const signedInAt = clock.now()
     const suspend = (by: string) =>
       call('PATCH', `/v1/admin/users/${user.id}`, { token: by, body: { name: 'x' } })
@@ -217,9 +217,9 @@ forEachEngine(engine => {
   })
 
   test('an administrator makes and replaces keys that may administer only within 30 minutes of the sign-in', async t => {
-    const { call, clock, person, createKey, sessions, caller } = await open(engine, t)
-    const admin = await person('maker', 'admin')
-    const user = await person('other', 'user')
+    const { call, clock, signUp, createKey, sessions, caller } = await open(engine, t)
+    const admin = await signUp('maker', 'admin')
+    const user = await signUp('other', 'user')
     const newKey = await createKey(admin.token)
     const limitedKeyAnswer = await createKey(admin.token, { scopes: ['agent:connect'] })
     clock.advance(30 * MINUTE)
@@ -235,7 +235,7 @@ forEachEngine(engine => {
   })
 
   test('a role is given by a signed-in administrator only, and nobody promotes themselves', async t => {
-    const { call, admin, support, user, keys, person } = await open(engine, t)
+    const { call, admin, support, user, keys, signUp } = await open(engine, t)
     const setRole = (token: string, id: string, role: string) =>
       call('PATCH', `/v1/admin/users/${id}`, { token, body: { role } })
     assert.equal((await setRole(keys.admin, user.user.id, 'admin')).body.code, 'session_required')
@@ -260,7 +260,7 @@ forEachEngine(engine => {
     const roleChange = await setRole(admin.token, user.user.id, 'admin')
     assert.equal(roleChange.body.role, 'admin')
     assert.equal(roleChange.body.gaining_keys.length, 1)
-    const thirdPerson = await person('third', 'user')
+    const thirdPerson = await signUp('third', 'user')
     assert.equal((await setRole(user.token, thirdPerson.user.id, 'support')).body.role, 'support')
   })
 })

@@ -59,8 +59,8 @@ async function open(t: TestContext) {
   const { user, session, tokens } = await services.signIn('ann@example.com')
   const createKey = async (scopes: string[] | null) =>
     (await services.apiKeys.create(user.id, { ...NEW_KEY, scopes } as typeof NEW_KEY, caller())).key
-  const [any, scoped] = [await createKey(null), await createKey(['agent:connect'])]
-  return { services, call, createKey, user, session, token: tokens.accessToken, any, scoped }
+  const [unrestrictedKey, scopedKey] = [await createKey(null), await createKey(['agent:connect'])]
+  return { services, call, createKey, user, session, token: tokens.accessToken, unrestrictedKey, scopedKey }
 }
 
 test('a public route requires no credential and ignores any', async t => {
@@ -70,7 +70,7 @@ test('a public route requires no credential and ignores any', async t => {
 })
 
 test('a session is accepted by every route of a person, and a key by those that its scopes allow', async t => {
-  const { call, user, session, token, any, scoped } = await open(t)
+  const { call, user, session, token, unrestrictedKey, scopedKey } = await open(t)
   const routes: Access[] = ['owner', 'session', 'keys:create', 'agent:connect']
   for (const access of routes) {
     const { principal } = await call(access, `Bearer ${token}`)
@@ -83,16 +83,16 @@ test('a session is accepted by every route of a person, and a key by those that 
     assert.match(detail!, /signed-in person.*access token/)
   }
   const insufficientScope = (detail: string) => ({ code: 'insufficient_scope', detail })
-  assertOwner(await call('owner', `Bearer ${any}`))
-  assertOwner(await call('agent:connect', `Bearer ${any}`))
+  assertOwner(await call('owner', `Bearer ${unrestrictedKey}`))
+  assertOwner(await call('agent:connect', `Bearer ${unrestrictedKey}`))
   for (const access of ['session', 'keys:create'] as const)
-    for (const key of [any, scoped]) assertPersonOnly(await call(access, `Bearer ${key}`))
-  assertOwner(await call('agent:connect', `Bearer ${scoped}`))
+    for (const key of [unrestrictedKey, scopedKey]) assertPersonOnly(await call(access, `Bearer ${key}`))
+  assertOwner(await call('agent:connect', `Bearer ${scopedKey}`))
   assert.deepEqual(
-    await call('owner', `Bearer ${scoped}`),
+    await call('owner', `Bearer ${scopedKey}`),
     insufficientScope('No scope grants this. Use a key without scopes, or sign in.'),
   )
-  const answerToOtherScope = await call('keys:read' as Access, `Bearer ${scoped}`)
+  const answerToOtherScope = await call('keys:read' as Access, `Bearer ${scopedKey}`)
   assert.deepEqual(
     answerToOtherScope,
     insufficientScope(
@@ -102,12 +102,19 @@ test('a session is accepted by every route of a person, and a key by those that 
 })
 
 test('without a Bearer token the answer says what to send', async t => {
-  const { call, any } = await open(t)
+  const { call, unrestrictedKey } = await open(t)
   const missingCredential = {
     code: 'authentication_required',
     detail: 'Sign in, or send an API key: Authorization: Bearer <access token or svc_… key>.',
   }
-  for (const header of [undefined, 'Bearer-token', any, `Basic ${any}`, `Bearer:${any}`, ` ${any}`])
+  for (const header of [
+    undefined,
+    'Bearer-token',
+    unrestrictedKey,
+    `Basic ${unrestrictedKey}`,
+    `Bearer:${unrestrictedKey}`,
+    ` ${unrestrictedKey}`,
+  ])
     assert.deepEqual(await call('owner', header), missingCredential, String(header))
   const malformedToken = { code: 'invalid_token', detail: 'The Bearer token is malformed.' }
   for (const header of [
@@ -116,8 +123,8 @@ test('without a Bearer token the answer says what to send', async t => {
     'Bearer a b',
     'Bearer a"',
     'Bearer =',
-    `Bearer "${any}"`,
-    `Bearer\t${any}`,
+    `Bearer "${unrestrictedKey}"`,
+    `Bearer\t${unrestrictedKey}`,
   ])
     assert.equal(
       (await call('owner', header)).code,
@@ -128,17 +135,17 @@ test('without a Bearer token the answer says what to send', async t => {
 })
 
 test('the scheme may be in any letter case, followed by any number of spaces', async t => {
-  const { call, any, user } = await open(t)
+  const { call, unrestrictedKey, user } = await open(t)
   for (const scheme of ['bearer ', 'BEARER ', 'BeArEr     '])
-    assert.equal((await call('owner', scheme + any)).principal?.userId, user.id)
+    assert.equal((await call('owner', scheme + unrestrictedKey)).principal?.userId, user.id)
 })
 
 test('two Authorization headers are refused, even two that are equal', async t => {
-  const { call, any, token } = await open(t)
+  const { call, unrestrictedKey, token } = await open(t)
   for (const both of [
-    [`Bearer ${any}`, `Bearer ${any}`],
-    [`Bearer ${token}`, `Bearer ${any}`],
-    [`Bearer ${any}`, 'Basic YTpi'],
+    [`Bearer ${unrestrictedKey}`, `Bearer ${unrestrictedKey}`],
+    [`Bearer ${token}`, `Bearer ${unrestrictedKey}`],
+    [`Bearer ${unrestrictedKey}`, 'Basic YTpi'],
   ])
     assert.deepEqual(await call('owner', both), {
       code: 'invalid_request',
@@ -147,8 +154,8 @@ test('two Authorization headers are refused, even two that are equal', async t =
 })
 
 test('an agent token is refused with a hint that it is for the hub only; any other wrong token is invalid', async t => {
-  const { services, call, any } = await open(t)
-  const { token } = await services.agentTokens.exchange(any, undefined, caller())
+  const { services, call, unrestrictedKey } = await open(t)
+  const { token } = await services.agentTokens.exchange(unrestrictedKey, undefined, caller())
   const { code, detail } = await call('owner', `Bearer ${token}`)
   assert.equal(code, 'session_required')
   assert.match(detail!, /agent token.*hub.*access token/)
@@ -165,7 +172,7 @@ test('only a database that cannot be reached is reported as such, whatever the t
 })
 
 test('an app is known by its id and secret in a Basic header, and by nothing else', async t => {
-  const { services, call, any, token } = await open(t)
+  const { services, call, unrestrictedKey, token } = await open(t)
   await services.apps.register({ id: 'shop', name: 'The shop', audience: null, verifyUrl: null })
   const secret = (await services.apps.newSecret('shop')).secret
   const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
@@ -187,7 +194,7 @@ test('an app is known by its id and secret in a Basic header, and by nothing els
     'Basic',
     `Bearer ${secret}`,
     `Bearer ${token}`,
-    `Bearer ${any}`,
+    `Bearer ${unrestrictedKey}`,
   ]
   for (const header of wrongHeaders)
     assert.deepEqual(
@@ -199,7 +206,7 @@ test('an app is known by its id and secret in a Basic header, and by nothing els
 
 test('support may read, administrators may do all, and nobody else has administrative access', async t => {
   const { services, call, createKey, user, token } = await open(t)
-  const codes = async (credential: string) => {
+  const codesFor = async (credential: string) => {
     const answers: string[] = []
     for (const access of ['admin:read', 'admin:write', 'admin:session'] as const) {
       const { code, principal } = await call(access, `Bearer ${credential}`)
@@ -211,14 +218,14 @@ test('support may read, administrators may do all, and nobody else has administr
   for (const { id } of [user, otherAdministrator]) await services.users.setRole(id, 'admin')
   const key = await createKey(['admin:read', 'admin:write'])
   await services.users.setRole(user.id, 'user')
-  assert.deepEqual(await codes(token), ['forbidden', 'forbidden', 'forbidden'])
-  assert.deepEqual(await codes(key), ['forbidden', 'forbidden', 'session_required'])
+  assert.deepEqual(await codesFor(token), ['forbidden', 'forbidden', 'forbidden'])
+  assert.deepEqual(await codesFor(key), ['forbidden', 'forbidden', 'session_required'])
   await services.users.setRole(user.id, 'support')
-  assert.deepEqual(await codes(token), ['session', 'forbidden', 'forbidden'])
-  assert.deepEqual(await codes(key), ['forbidden', 'forbidden', 'session_required'])
+  assert.deepEqual(await codesFor(token), ['session', 'forbidden', 'forbidden'])
+  assert.deepEqual(await codesFor(key), ['forbidden', 'forbidden', 'session_required'])
   await services.users.setRole(user.id, 'admin')
-  assert.deepEqual(await codes(token), ['session', 'session', 'session'])
-  assert.deepEqual(await codes(key), ['key', 'key', 'session_required'])
+  assert.deepEqual(await codesFor(token), ['session', 'session', 'session'])
+  assert.deepEqual(await codesFor(key), ['key', 'key', 'session_required'])
   const { detail } = await call('admin:session', `Bearer ${key}`)
   assert.match(detail!, /needs a signed-in administrator.*access token/)
 })

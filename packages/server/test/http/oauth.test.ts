@@ -26,12 +26,17 @@ async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOv
   await server.apps.register({ id: 'files', name: 'Files', audience: AUDIENCE, tokenAlg: 'ES256' })
   const redirectUris = ['https://spa.example.com/callback', 'com.example.spa:/callback']
   await server.apps.register({ id: 'spa', name: 'Page', isPublic: true, redirectUris })
-  const token = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
+  const requestToken = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
     server.form('/oauth/token', fields, headers)
   const tokenForKey = ({ id, key }: { id: string; key: string }, fields: Record<string, string> = {}) =>
-    token({ grant_type: 'client_credentials', client_id: id, client_secret: key, ...fields })
+    requestToken({ grant_type: 'client_credentials', client_id: id, client_secret: key, ...fields })
   const exchangeKey = (key: string, fields: Record<string, string> = {}) =>
-    token({ grant_type: EXCHANGE, subject_token: key, subject_token_type: API_KEY_TOKEN_TYPE, ...fields })
+    requestToken({
+      grant_type: EXCHANGE,
+      subject_token: key,
+      subject_token_type: API_KEY_TOKEN_TYPE,
+      ...fields,
+    })
   const claimsOf = async (jwt: string) => {
     const options = { currentDate: new Date(server.clock.now()) }
     return (await jwtVerify(jwt, createLocalJWKSet(server.signingKeys.jwks()), options)).payload
@@ -43,16 +48,27 @@ async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOv
     const session = await server.storage.transaction(tx => server.sessions.open(tx, user, preparedSession))
     return { session, tokens: await server.sessions.appTokens(user, session) }
   }
-  return { server, user, tokens, makeKey, secret, token, tokenForKey, exchangeKey, claimsOf, openSession }
+  return {
+    server,
+    user,
+    tokens,
+    makeKey,
+    secret,
+    requestToken,
+    tokenForKey,
+    exchangeKey,
+    claimsOf,
+    openSession,
+  }
 }
 
 const errorOf = ({ status, body }: CallAnswer) => [status, body.error]
 
 forEachEngine(engine => {
   test('a key gets the agent token of its exchange as an OAuth client, by Basic and by form', async t => {
-    const { server, user, makeKey, token, tokenForKey, claimsOf } = await openWorld(engine, t)
+    const { server, user, makeKey, requestToken, tokenForKey, claimsOf } = await openWorld(engine, t)
     const key = await makeKey({ scopes: ['agent:connect', 'orders:read'] })
-    const answerByBasic = await token(
+    const answerByBasic = await requestToken(
       { grant_type: 'client_credentials' },
       basicAuthorization(key.id, key.key),
     )
@@ -108,7 +124,7 @@ forEachEngine(engine => {
   })
 
   test('RFC 8693: a key is exchanged without client authentication', async t => {
-    const { makeKey, exchangeKey, token, claimsOf } = await openWorld(engine, t)
+    const { makeKey, exchangeKey, requestToken, claimsOf } = await openWorld(engine, t)
     const { id, key } = await makeKey()
     const { body } = await exchangeKey(key)
     const { access_token, ...rest } = body
@@ -124,7 +140,7 @@ forEachEngine(engine => {
       [{ actor_token: key }, 'invalid_request'],
     ] as [Record<string, string>, string][])
       assert.deepEqual(errorOf(await exchangeKey(key, fields)), [400, error], JSON.stringify(fields))
-    assert.deepEqual(errorOf(await token({ grant_type: EXCHANGE })), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await requestToken({ grant_type: EXCHANGE })), [400, 'invalid_request'])
   })
 
   test('an unknown key, a wrong one, and one with the id of another are refused alike', async t => {
@@ -169,10 +185,13 @@ forEachEngine(engine => {
   })
 
   test('an app gets a token of its own for a registered audience, which grants nothing here', async t => {
-    const { server, secret, token, claimsOf } = await openWorld(engine, t)
+    const { server, secret, requestToken, claimsOf } = await openWorld(engine, t)
     const grant = { grant_type: 'client_credentials' }
     const header = basicAuthorization('shop', secret)
-    const { status, body } = await token({ ...grant, resource: AUDIENCE, scope: 'orders:read' }, header)
+    const { status, body } = await requestToken(
+      { ...grant, resource: AUDIENCE, scope: 'orders:read' },
+      header,
+    )
     assert.equal(status, 200)
     const { iat, exp, jti, ...claims } = await claimsOf(body.access_token)
     assert.deepEqual(claims, {
@@ -184,7 +203,7 @@ forEachEngine(engine => {
       scope: 'orders:read',
     })
     assert.deepEqual([exp! - iat!, typeof jti], [900, 'string'])
-    const answerByForm = await token({
+    const answerByForm = await requestToken({
       ...grant,
       client_id: 'shop',
       client_secret: secret,
@@ -200,7 +219,7 @@ forEachEngine(engine => {
       [{ resource: AUDIENCE, scope: 'account:read' }, 'invalid_scope'],
       [{ resource: AUDIENCE, scope: 'orders:write' }, 'invalid_scope'],
     ] as [Record<string, string>, string][])
-      assert.deepEqual(errorOf(await token({ ...grant, ...fields }, header)), [400, error])
+      assert.deepEqual(errorOf(await requestToken({ ...grant, ...fields }, header)), [400, error])
 
     const introspect = async () =>
       (await server.form('/oauth/introspect', { token: body.access_token }, header)).body
@@ -209,37 +228,37 @@ forEachEngine(engine => {
   })
 
   test('RFC 6749: what is not a token request is refused with its error', async t => {
-    const { server, secret, token } = await openWorld(engine, t)
+    const { server, secret, requestToken } = await openWorld(engine, t)
     const grant = { grant_type: 'client_credentials', resource: AUDIENCE }
-    const wrongSecretAnswer = await token(grant, basicAuthorization('shop', 'wrong'))
+    const wrongSecretAnswer = await requestToken(grant, basicAuthorization('shop', 'wrong'))
     for (const answer of [
-      await token(grant, basicAuthorization('nobody', 'wrong')),
-      await token({ ...grant, client_id: 'shop', client_secret: 'wrong' }),
+      await requestToken(grant, basicAuthorization('nobody', 'wrong')),
+      await requestToken({ ...grant, client_id: 'shop', client_secret: 'wrong' }),
     ])
       assert.equal(answer.text, wrongSecretAnswer.text)
     for (const [answer, status, error] of [
       [wrongSecretAnswer, 401, 'invalid_client'],
-      [await token({}), 400, 'invalid_request'],
-      [await token({ grant_type: 'password' }), 400, 'unsupported_grant_type'],
-      [await token({ grant_type: '__proto__' }), 400, 'unsupported_grant_type'],
-      [await token(grant), 401, 'invalid_client'],
-      [await token({ ...grant, client_id: 'shop' }), 401, 'invalid_client'],
-      [await token({ ...grant, client_id: 'spa' }), 401, 'invalid_client'],
-      [await token({ ...grant, client_id: 'spa', client_secret: 'x' }), 401, 'invalid_client'],
-      [await token(grant, { Authorization: `Bearer ${secret}` }), 401, 'invalid_client'],
-      [await token(grant, { Authorization: 'Basic %%%' }), 401, 'invalid_client'],
+      [await requestToken({}), 400, 'invalid_request'],
+      [await requestToken({ grant_type: 'password' }), 400, 'unsupported_grant_type'],
+      [await requestToken({ grant_type: '__proto__' }), 400, 'unsupported_grant_type'],
+      [await requestToken(grant), 401, 'invalid_client'],
+      [await requestToken({ ...grant, client_id: 'shop' }), 401, 'invalid_client'],
+      [await requestToken({ ...grant, client_id: 'spa' }), 401, 'invalid_client'],
+      [await requestToken({ ...grant, client_id: 'spa', client_secret: 'x' }), 401, 'invalid_client'],
+      [await requestToken(grant, { Authorization: `Bearer ${secret}` }), 401, 'invalid_client'],
+      [await requestToken(grant, { Authorization: 'Basic %%%' }), 401, 'invalid_client'],
       [
-        await token({ ...grant, client_secret: secret }, basicAuthorization('shop', secret)),
+        await requestToken({ ...grant, client_secret: secret }, basicAuthorization('shop', secret)),
         400,
         'invalid_request',
       ],
       [
-        await token({ ...grant, client_id: 'files' }, basicAuthorization('shop', secret)),
+        await requestToken({ ...grant, client_id: 'files' }, basicAuthorization('shop', secret)),
         400,
         'invalid_request',
       ],
       [
-        await token({ ...grant, scope: '\ufffd' }, basicAuthorization('shop', secret)),
+        await requestToken({ ...grant, scope: '\ufffd' }, basicAuthorization('shop', secret)),
         400,
         'invalid_request',
       ],
@@ -265,15 +284,15 @@ forEachEngine(engine => {
   })
 
   test('section 2.3.1: id and secret in the header are form-encoded', async t => {
-    const { server, secret, token } = await openWorld(engine, t)
+    const { server, secret, requestToken } = await openWorld(engine, t)
     await server.apps.register({ id: 'a.b-c_d', name: 'Dots' })
     const encodedSecret = [...secret].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')
-    const answer = await token(
+    const answer = await requestToken(
       { grant_type: 'client_credentials', resource: AUDIENCE },
       basicAuthorization('%73hop', encodedSecret),
     )
     assert.equal(answer.status, 200, answer.text)
-    const malformedHeaderAnswer = await token(
+    const malformedHeaderAnswer = await requestToken(
       { grant_type: 'client_credentials' },
       basicAuthorization('shop', '%zz'),
     )
@@ -282,25 +301,27 @@ forEachEngine(engine => {
 
   test('failures count in the limits of their network, and good clients are served beyond them', async t => {
     const failureLimits = [{ window: 'minute', limit: 3 }] as const
-    const { makeKey, tokenForKey, exchangeKey, token, secret } = await openWorld(engine, t, { failureLimits })
+    const { makeKey, tokenForKey, exchangeKey, requestToken, secret } = await openWorld(engine, t, {
+      failureLimits,
+    })
     const key = await makeKey()
     assert.deepEqual(errorOf(await tokenForKey({ id: key.id, key: UNKNOWN_KEY })), [401, 'invalid_client'])
     assert.deepEqual(errorOf(await exchangeKey(UNKNOWN_KEY)), [400, 'invalid_grant'])
     const grant = { grant_type: 'client_credentials', resource: AUDIENCE }
-    assert.deepEqual(errorOf(await token(grant, basicAuthorization('shop', 'wrong'))), [
+    assert.deepEqual(errorOf(await requestToken(grant, basicAuthorization('shop', 'wrong'))), [
       401,
       'invalid_client',
     ])
     for (const answer of [
       await tokenForKey({ id: key.id, key: UNKNOWN_KEY }),
       await exchangeKey(UNKNOWN_KEY),
-      await token(grant, basicAuthorization('shop', 'wrong')),
+      await requestToken(grant, basicAuthorization('shop', 'wrong')),
     ]) {
       assert.deepEqual(errorOf(answer), [429, 'temporarily_unavailable'])
       assert.ok(Number(answer.headers.get('retry-after')) > 0)
     }
     assert.equal((await tokenForKey(key)).status, 200)
-    assert.equal((await token(grant, basicAuthorization('shop', secret))).status, 200)
+    assert.equal((await requestToken(grant, basicAuthorization('shop', secret))).status, 200)
   })
 
   test('exchanges of a key count towards its limits, whichever endpoint makes them', async t => {
@@ -316,16 +337,21 @@ forEachEngine(engine => {
 
   test('an app gets as many tokens for itself as a key, and is told how long to wait', async t => {
     const exchangeLimits = [{ window: 'minute', limit: 2 }] as const
-    const { server, secret, token } = await openWorld(engine, t, { exchangeLimits: [...exchangeLimits] })
-    const requestToken = () =>
-      token({ grant_type: 'client_credentials', resource: AUDIENCE }, basicAuthorization('shop', secret))
-    assert.deepEqual([(await requestToken()).status, (await requestToken()).status], [200, 200])
-    const refusal = await requestToken()
+    const { server, secret, requestToken } = await openWorld(engine, t, {
+      exchangeLimits: [...exchangeLimits],
+    })
+    const requestAsShop = () =>
+      requestToken(
+        { grant_type: 'client_credentials', resource: AUDIENCE },
+        basicAuthorization('shop', secret),
+      )
+    assert.deepEqual([(await requestAsShop()).status, (await requestAsShop()).status], [200, 200])
+    const refusal = await requestAsShop()
     assert.deepEqual(errorOf(refusal), [429, 'temporarily_unavailable'])
     const waitSeconds = Number(refusal.headers.get('retry-after'))
     assert.ok(waitSeconds > 0 && waitSeconds <= 66, String(waitSeconds))
     server.clock.advance(waitSeconds * 1000)
-    assert.equal((await requestToken()).status, 200)
+    assert.equal((await requestAsShop()).status, 200)
   })
 
   test('RFC 7662: introspection takes forms and JSON, on both addresses', async t => {
@@ -429,9 +455,9 @@ forEachEngine(engine => {
   })
 
   test('an app that is removed gets no more tokens, on any node', async t => {
-    const { server, secret, token } = await openWorld(engine, t)
+    const { server, secret, requestToken } = await openWorld(engine, t)
     const fields = { grant_type: 'client_credentials', resource: AUDIENCE }
-    const { body } = await token(fields, basicAuthorization('shop', secret))
+    const { body } = await requestToken(fields, basicAuthorization('shop', secret))
     const readerHeaders = basicAuthorization('files', (await server.apps.newSecret('files')).secret)
     const isActive = async () =>
       (await server.form('/oauth/introspect', { token: body.access_token }, readerHeaders)).body.active
@@ -440,7 +466,7 @@ forEachEngine(engine => {
     const node = await server.opened.reopen()
     await createApps({ storage: node, clock: server.clock }).remove('shop')
     assert.equal(await isActive(), false)
-    assert.deepEqual(errorOf(await token(fields, basicAuthorization('shop', secret))), [
+    assert.deepEqual(errorOf(await requestToken(fields, basicAuthorization('shop', secret))), [
       401,
       'invalid_client',
     ])
@@ -451,13 +477,13 @@ forEachEngine(engine => {
 })
 
 test('discovery names what the token endpoint does, in both documents', async t => {
-  const { server, token } = await openWorld('sqlite', t)
+  const { server, requestToken } = await openWorld('sqlite', t)
   const { body, headers } = await server.get('/.well-known/oauth-authorization-server')
   assert.deepEqual((await server.get('/.well-known/openid-configuration')).body, body)
   assert.equal(headers.get('cache-control'), 'public, max-age=300')
   assert.equal(body.issuer, PUBLIC_URL)
   for (const type of body.grant_types_supported)
-    assert.notEqual((await token({ grant_type: type })).body.error, 'unsupported_grant_type', type)
+    assert.notEqual((await requestToken({ grant_type: type })).body.error, 'unsupported_grant_type', type)
   const pages = ['/oauth/authorize', '/oauth/logout']
   const paths = [...pages, ...server.app.routes.map(({ path }) => path)].map(path => PUBLIC_URL + path)
   for (const [name, value] of Object.entries(body))
@@ -491,7 +517,7 @@ test('the commands of docs/oauth.md work as printed', { skip: curlMissing }, asy
 })
 
 test('pages of public clients may call the token endpoints, and any page may read discovery and keys', async t => {
-  const { server, token } = await openWorld('sqlite', t)
+  const { server, requestToken } = await openWorld('sqlite', t)
   const allowedOrigin = async (method: string, path: string, Origin: string) => {
     const answer = await server.call(method, path, { headers: { Origin } })
     assert.equal(answer.headers.get('access-control-allow-credentials'), null)
@@ -516,7 +542,7 @@ test('pages of public clients may call the token endpoints, and any page may rea
     assert.equal(await allowedOrigin('GET', path, 'https://anyone.example'), '*')
   for (const path of ['/oauth/introspect', '/auth/agent-token', '/v1/me'])
     assert.equal(await allowedOrigin('POST', path, spaOrigin), null)
-  const refusal = await token({ grant_type: 'x' }, { Origin: spaOrigin })
+  const refusal = await requestToken({ grant_type: 'x' }, { Origin: spaOrigin })
   assert.equal(
     refusal.headers.get('access-control-allow-origin'),
     spaOrigin,

@@ -161,7 +161,7 @@ test('a report of a mail provider has at most 256 KiB', async t => {
   assert.equal((await postReport(256 * 1024 + 1)).status, 413)
 })
 
-/** Sends twenty incomplete bodies. Asserts that another client's call is still handled, and the bodies are awaited. */
+/** Sends twenty incomplete bodies. Asserts that another call is handled while the server still awaits these. */
 async function assertIncompleteBodiesBlockNobody(
   t: TestContext,
   server: Server,

@@ -5,13 +5,13 @@ import type { UserRole } from '../../src/users/user.ts'
 import { type Client, signedInClient } from './page-client.ts'
 import { startWeb } from './web.ts'
 
-/** Starts the service. The returned `person` signs a new person in and gives them a role. */
+/** Starts the service. The returned `signUp` signs a new person in, and gives them a role. */
 export async function openAdministration(t: TestContext, settings: Record<string, string> = {}) {
   const web = await startWeb(t, settings)
   const { services } = web.server
   const { store } = services.storage
   const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id
-  const person = async (name: string, role: UserRole) => {
+  const signUp = async (name: string, role: UserRole) => {
     const email = `${name}@example.com`
     const client = await signedInClient(web, email)
     const id = await idOf(email)
@@ -39,5 +39,5 @@ export async function openAdministration(t: TestContext, settings: Record<string
       client: null,
     })
   }
-  return { web, services, store, person, post, auditEvents, createKey }
+  return { web, services, store, signUp, post, auditEvents, createKey }
 }

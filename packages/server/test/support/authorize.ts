@@ -42,7 +42,6 @@ export function authorizePath(challenge: string, changes: Parameters = {}): stri
   return `/oauth/authorize?${query}`
 }
 
-/** The URL that a response redirects to. */
 export function locationOf(answer: Response): URL {
   const location = answer.headers.get('location')
   assert.ok(location, `${answer.status} leads nowhere`)

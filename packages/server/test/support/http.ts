@@ -24,7 +24,6 @@ export interface ServerOverrides extends ServiceOverrides {
 }
 
 export interface CallOptions {
-  /** Sent as a Bearer token. */
   token?: string
   /** Sent as JSON, but a string is sent as it is. */
   body?: unknown
@@ -138,7 +137,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
   }
 }
 
-/** After this time without data a connection is closed that the server neither answers nor closes. */
+/** Time without data after which `sendRaw` closes a connection that the server keeps open. */
 const IDLE_MS = 20_000
 
 /** Writes raw bytes; returns everything received until the peer closes or is silent for `idleMs`. */

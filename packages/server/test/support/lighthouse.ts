@@ -139,7 +139,6 @@ async function everyKind(web: WebServer): Promise<PageKind[]> {
   ]
 }
 
-/** A link that nobody has used. */
 async function freshLink(web: WebServer): Promise<string> {
   const email = 'bob@example.com'
   const mailsBefore = (await web.mails(email, 0)).length

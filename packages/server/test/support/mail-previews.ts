@@ -106,7 +106,6 @@ const EXAMPLE: { [Kind in MessageContent['kind']]: Extract<MessageContent, { kin
   test: { kind: 'test' },
 }
 
-/** One example per kind of mail. */
 export const EXAMPLES: readonly MessageContent[] = Object.values(EXAMPLE)
 
 async function writePreviews(folder: string): Promise<void> {

@@ -33,7 +33,6 @@ export const NODE_SETTINGS: Record<string, string> = {
 }
 
 export interface TestNode extends RunningServer {
-  /** The origin of this node. */
   origin: string
 }
 

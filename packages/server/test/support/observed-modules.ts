@@ -46,7 +46,7 @@ export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
 
 const SOURCE = /\/packages\/server\/src\/(.+\.ts)$/
 const OBSERVERS = Symbol.for('keyway.test.observers')
-/** For the metrics of a server at its close. They read the database, which the test may have stopped already. */
+/** How long the close of a server waits for its last metrics, which need the database: a test may have stopped it. */
 const SCRAPE_TIMEOUT_MS = 500
 /**
  * Purposes whose sealed content is a secret itself; other sealed content (mails) contains secrets recorded elsewhere.

@@ -8,7 +8,7 @@ import { freePort } from './free-port.ts'
 import { until } from './patience.ts'
 import { quickFolder } from './quick-folder.ts'
 
-/** Passes the URL of the run's cluster to the test processes. */
+/** The environment variable with the URL of the run's cluster, set for the test processes. */
 export const POSTGRES_URL_VARIABLE = 'KEYWAY_TEST_POSTGRES_URL'
 
 /** A temporary PostgreSQL server, removed with the process that started it. */
@@ -164,7 +164,6 @@ export async function createDatabase(
   return create(` template ${TEMPLATE}${await copyStrategyClause()}`)
 }
 
-/** Creates a database without tables. */
 export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
   return create('')
 }

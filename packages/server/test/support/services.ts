@@ -50,7 +50,6 @@ export interface ServiceOverrides {
   mailHookSecret?: string
   webhookPrivateNetworks?: string[]
   adminEmails?: string[]
-  /** Maximum number of connections to PostgreSQL. */
   poolSize?: number
   /** Composes another node on the same database: `node` was opened by `of.reopen()`. */
   on?: { node: DatabaseStorage; of: TestStorage }

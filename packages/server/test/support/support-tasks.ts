@@ -40,7 +40,7 @@ export function createWorld(web: WebServer) {
     web,
     services,
     store,
-    /** Signs up, as people do. */
+    /** Signs a customer up through the pages. */
     async customer(email: string) {
       const client = await signedInClient(web, email)
       return { email, client, id: await idOf(email) }

@@ -11,8 +11,8 @@ import { signedInClient } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
 
 test('a key of anybody has a page with its use, is limited by the operator, and is revoked with a reason', async t => {
-  const { web, services, person, post, auditEvents, createKey } = await openAdministration(t)
-  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { web, services, signUp, post, auditEvents, createKey } = await openAdministration(t)
+  const [admin, ada] = [await signUp('admin', 'admin'), await signUp('ada', 'user')]
   const { apiKey, key } = await createKey(ada.id)
   await createJourney(web.url).exchange(key)
   await services.meter.flush()
@@ -42,8 +42,8 @@ test('a key of anybody has a page with its use, is limited by the operator, and 
 })
 
 test('keys of everybody are found by their beginning or external id, and the page says how many it revoked', async t => {
-  const { person, post, createKey } = await openAdministration(t)
-  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { signUp, post, createKey } = await openAdministration(t)
+  const [admin, ada] = [await signUp('admin', 'admin'), await signUp('ada', 'user')]
   const firstKey = await createKey(ada.id, { name: 'first robot', externalId: 'customer-1' })
   const secondKey = await createKey(ada.id, { name: 'second robot' })
   const pageOf = async (query: string) => (await admin.client.get(`/admin/keys?${query}`)).text()
@@ -82,8 +82,8 @@ test('keys of everybody are found by their beginning or external id, and the pag
 })
 
 test('all keys of a person are revoked at once, the name is set, and what apps may do is listed', async t => {
-  const { services, person, post, createKey, auditEvents } = await openAdministration(t)
-  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { services, signUp, post, createKey, auditEvents } = await openAdministration(t)
+  const [admin, ada] = [await signUp('admin', 'admin'), await signUp('ada', 'user')]
   for (let made = 0; made < 3; made++) await createKey(ada.id)
   const path = `/admin/users/${ada.id}`
   const send = (act: string, fields: Record<string, string> = {}) =>
@@ -109,8 +109,8 @@ test('all keys of a person are revoked at once, the name is set, and what apps m
 })
 
 test('a mail that was not sent can be sent again from the list as long as its link is valid', async t => {
-  const { services, store, person } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
+  const { services, store, signUp } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
   const now = services.clock.now()
   const expired = { kind: 'invitation', state: 'expired', settledAt: now } as const
   const late = aMessage({ ...expired, sendBefore: now - 1 })
@@ -122,8 +122,8 @@ test('a mail that was not sent can be sent again from the list as long as its li
 })
 
 test('a suppressed address is shown with the mails of the person, and allowed again from there', async t => {
-  const { services, store, person, post } = await openAdministration(t)
-  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { services, store, signUp, post } = await openAdministration(t)
+  const [admin, ada] = [await signUp('admin', 'admin'), await signUp('ada', 'user')]
   const address = parseEmailAddress(ada.email)!
   await services.suppressions.record({ addresses: [ada.email], reason: 'bounce' }, 'resend')
   const backPath = `/admin/users/${ada.id}`
@@ -143,8 +143,8 @@ test('a suppressed address is shown with the mails of the person, and allowed ag
 })
 
 test('the audit is filtered by person, act and day, and exported whole as CSV and JSON lines', async t => {
-  const { services, person } = await openAdministration(t)
-  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { services, signUp } = await openAdministration(t)
+  const [admin, ada] = [await signUp('admin', 'admin'), await signUp('ada', 'user')]
   await services.users.suspend(ada.id, { ...BY_COMMAND_LINE, reason: '＝SUM(1)' })
   await services.users.activate(ada.id, BY_COMMAND_LINE)
   const namesOf = async (query: string) => {
@@ -175,16 +175,16 @@ test('the audit is filtered by person, act and day, and exported whole as CSV an
     .map(line => JSON.parse(line).sequence)
   assert.deepEqual(sequences, [1, 2, 3])
   assert.equal((await admin.client.get('/admin/audit/export.exe')).status, 404)
-  const user = await person('user', 'user')
+  const user = await signUp('user', 'user')
   assert.equal((await user.client.get('/admin/audit/export.csv')).status, 404)
 })
 
 test('people are shown by their addresses in lists and in the audit, a deleted one by no address, and the audit has all ids', async t => {
-  const { web, services, store, person, createKey } = await openAdministration(t)
+  const { web, services, store, signUp, createKey } = await openAdministration(t)
   const [admin, ada, gone] = [
-    await person('admin', 'admin'),
-    await person('ada', 'user'),
-    await person('gone', 'user'),
+    await signUp('admin', 'admin'),
+    await signUp('ada', 'user'),
+    await signUp('gone', 'user'),
   ]
   const textOf = async (path: string) => (await admin.client.get(path)).text()
   const link = ({ id }: { id: string }, label: string) =>
@@ -224,8 +224,8 @@ test('people are shown by their addresses in lists and in the audit, a deleted o
 })
 
 test('lists say which rows of how many they show, and lead to the next and the first page with the filters', async t => {
-  const { person, services } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
+  const { signUp, services } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
   const people = Array.from({ length: 44 }, (_, at) => parseEmailAddress(`p${at}@example.com`)!)
   await services.users.importUsers(
     people.map(email => ({ email, name: null, externalId: null })),
@@ -255,8 +255,8 @@ test('lists say which rows of how many they show, and lead to the next and the f
 })
 
 test('the page of a person shows first what support needs, ends one session, and has harmful acts at its end', async t => {
-  const { web, services, store, person, post, auditEvents, createKey } = await openAdministration(t)
-  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { web, services, store, signUp, post, auditEvents, createKey } = await openAdministration(t)
+  const [admin, ada] = [await signUp('admin', 'admin'), await signUp('ada', 'user')]
   const { apiKey } = await createKey(ada.id)
   await signedInClient(web, ada.email)
   const path = `/admin/users/${ada.id}`
@@ -301,9 +301,9 @@ test('the page of a person shows first what support needs, ends one session, and
 })
 
 test('the page of nodes has the findings, problems first, on request all that doctor checks, and rotates signing keys', async t => {
-  const { services, person, post, auditEvents } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
-  const support = await person('support', 'support')
+  const { services, signUp, post, auditEvents } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
+  const support = await signUp('support', 'support')
   const findingsOf = async (query: string, headers = {}) => {
     const text = await (await support.client.get(`/admin/nodes${query}`, headers)).text()
     return [
@@ -342,8 +342,8 @@ test('the page of nodes has the findings, problems first, on request all that do
 })
 
 test('the page of a person shows ten keys, and on request a hundred', async t => {
-  const { person, createKey } = await openAdministration(t)
-  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { signUp, createKey } = await openAdministration(t)
+  const [admin, ada] = [await signUp('admin', 'admin'), await signUp('ada', 'user')]
   for (let n = 0; n < 12; n++) await createKey(ada.id)
   const keysShownOn = async (path: string) => {
     const text = await (await admin.client.get(path)).text()

@@ -23,8 +23,8 @@ const PATHS = [
 ]
 
 test('the overview draws what happened in the chosen period, with a title, a description and a table of the same numbers', async t => {
-  const { person, services } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
+  const { signUp, services } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
   await services.statistics.measure(12)
   for (const [period, unit] of [
     ['', 'Day'],
@@ -47,10 +47,10 @@ test('the overview draws what happened in the chosen period, with a title, a des
 })
 
 test('for everybody but administrators and support the pages do not exist, also after a role was withdrawn', async t => {
-  const { person, services } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
-  const formerAdmin = await person('former', 'admin')
-  const user = await person('user', 'user')
+  const { signUp, services } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
+  const formerAdmin = await signUp('former', 'admin')
+  const user = await signUp('user', 'user')
   const paths = [...PATHS, `/users/${user.id}`]
   for (const path of paths) {
     assert.equal((await formerAdmin.client.get(`/admin${path}`)).status, 200, path)
@@ -64,10 +64,10 @@ test('for everybody but administrators and support the pages do not exist, also 
 })
 
 test('support sees every page and no form that changes anything, and a forged one is refused', async t => {
-  const { person, post, store } = await openAdministration(t)
-  await person('admin', 'admin')
-  const support = await person('support', 'support')
-  const user = await person('user', 'user')
+  const { signUp, post, store } = await openAdministration(t)
+  await signUp('admin', 'admin')
+  const support = await signUp('support', 'support')
+  const user = await signUp('user', 'user')
   for (const path of [...PATHS, `/users/${user.id}`, `/users/${user.id}?show=mails`]) {
     const text = await (await support.client.get(`/admin${path}`)).text()
     assert.doesNotMatch(text, /method="post" action="\/admin/, path)
@@ -85,9 +85,9 @@ test('support sees every page and no form that changes anything, and a forged on
 })
 
 test('an administrator searches, suspends, credits and deletes a person on the pages, and each act is recorded', async t => {
-  const { person, post, store, auditEvents } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
-  const ada = await person('ada', 'user')
+  const { signUp, post, store, auditEvents } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
+  const ada = await signUp('ada', 'user')
   const path = `/admin/users/${ada.id}`
   const searchPage = await (await admin.client.get('/admin/users?query=ada@')).text()
   assert.ok(searchPage.includes(`href="${path}"`) && !searchPage.includes(admin.email.concat('</a>')))
@@ -131,9 +131,9 @@ test('an administrator searches, suspends, credits and deletes a person on the p
 })
 
 test('the own page of an administrator says so, and refuses what would lock them out', async t => {
-  const { person, post, services, store } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
-  await person('other', 'admin')
+  const { signUp, post, services, store } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
+  await signUp('other', 'admin')
   const path = `/admin/users/${admin.id}`
   const text = await (await admin.client.get(path)).text()
   assert.match(text, /<span class="tag you">You<\/span>.*This session.*This is your own account/s)
@@ -160,9 +160,9 @@ test('the own page of an administrator says so, and refuses what would lock them
 })
 
 test('the page of a person and the search for an address say why mail is suppressed, and lift the suppression', async t => {
-  const { person, post, services, web } = await openAdministration(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/hour' })
-  const admin = await person('admin', 'admin')
-  const ada = await person('ada', 'user')
+  const { signUp, post, services, web } = await openAdministration(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/hour' })
+  const admin = await signUp('admin', 'admin')
+  const ada = await signUp('ada', 'user')
   const path = `/admin/users/${ada.id}`
   const textOf = async (at: string) => (await admin.client.get(at)).text()
   const notBlockedPattern =
@@ -209,8 +209,8 @@ test('the page of a person and the search for an address say why mail is suppres
 })
 
 test('a revoked key says who revoked it and why, and the active key of a suspended owner that it is refused', async t => {
-  const { person, post, services, createKey } = await openAdministration(t)
-  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { signUp, post, services, createKey } = await openAdministration(t)
+  const [admin, ada] = [await signUp('admin', 'admin'), await signUp('ada', 'user')]
   const [one, two, three] = [await createKey(ada.id), await createKey(ada.id), await createKey(ada.id)]
   const pageOf = async ({ apiKey }: typeof one) => (await admin.client.get(`/admin/keys/${apiKey.id}`)).text()
   await post(admin.client, `/admin/keys/${one.apiKey.id}`, `/admin/keys/${one.apiKey.id}/revoke`, {
@@ -236,9 +236,9 @@ test('a revoked key says who revoked it and why, and the active key of a suspend
 })
 
 test('policies are changed on their page, a mistake is shown on the filled form, and new keys follow them', async t => {
-  const { person, post, services, auditEvents } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
-  const ada = await person('ada', 'user')
+  const { signUp, post, services, auditEvents } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
+  const ada = await signUp('ada', 'user')
   const page = '/admin/policies'
   const text = await (await admin.client.get(page)).text()
   assert.match(text, /name="default_lifetime" value="90"/)
@@ -291,8 +291,8 @@ test('policies are changed on their page, a mistake is shown on the filled form,
 })
 
 test('an administrator invites and revokes on the page, and the link of the mail fills in the address', async t => {
-  const { person, post, store, web } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
+  const { signUp, post, store, web } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
   const page = '/admin/invitations'
   for (const email of ['nobody', admin.email])
     assert.equal((await post(admin.client, page, page, { email, role: '' })).status, 400, email)
@@ -322,9 +322,9 @@ test('an administrator invites and revokes on the page, and the link of the mail
 })
 
 test('a person downloads the own data after a recent sign-in, and support that of a person, which is recorded', async t => {
-  const { person, auditEvents, web } = await openAdministration(t)
-  const support = await person('support', 'support')
-  const ada = await person('ada', 'user')
+  const { signUp, auditEvents, web } = await openAdministration(t)
+  const support = await signUp('support', 'support')
+  const ada = await signUp('ada', 'user')
   assert.match(await (await ada.client.get('/account')).text(), /href="\/account\/export"/)
   const ownExport = await ada.client.get('/account/export')
   assert.equal(ownExport.headers.get('content-disposition'), `attachment; filename="keyway-${ada.id}.json"`)
@@ -342,9 +342,9 @@ test('a person downloads the own data after a recent sign-in, and support that o
 })
 
 test('a link from another site makes no administrator read what is recorded', async t => {
-  const { person, auditEvents } = await openAdministration(t)
-  const support = await person('support', 'support')
-  const ada = await person('ada', 'user')
+  const { signUp, auditEvents } = await openAdministration(t)
+  const support = await signUp('support', 'support')
+  const ada = await signUp('ada', 'user')
   const countReads = async () => (await auditEvents()).filter(({ type }) => type === 'user.read').length
   for (const show of ['ledger', 'mails']) {
     const path = `/admin/users/${ada.id}?show=${show}`
@@ -358,9 +358,9 @@ test('a link from another site makes no administrator read what is recorded', as
 })
 
 test('keys are found by their beginning and revoked together', async t => {
-  const { person, post, services, auditEvents } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
-  const ada = await person('ada', 'user')
+  const { signUp, post, services, auditEvents } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
+  const ada = await signUp('ada', 'user')
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
   const newKey = { appId: 'x', allowedNetworks: [], scopes: null, name: '<b>robot</b>', expiresAt: null }
   const { apiKey, key } = await services.apiKeys.create(ada.id, newKey, caller)
@@ -377,9 +377,9 @@ test('keys are found by their beginning and revoked together', async t => {
 })
 
 test('an old sign-in reads and is asked to confirm before it changes anything, and comes back', async t => {
-  const { web, person, post, services, store } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
-  const ada = await person('ada', 'user')
+  const { web, signUp, post, services, store } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
+  const ada = await signUp('ada', 'user')
   const path = `/admin/users/${ada.id}`
   const cookieSession = (await services.sessions.list(admin.id, { limit: 1, after: null })).rows[0]!
   const authTime = cookieSession.authTime - REAUTHENTICATION_WINDOW
@@ -416,8 +416,8 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
 })
 
 test('the confirmation leads to pages of the administration only', async t => {
-  const { web, person } = await openAdministration(t)
-  const admin = await person('admin', 'admin')
+  const { web, signUp } = await openAdministration(t)
+  const admin = await signUp('admin', 'admin')
   for (const to of [
     'https://evil.example',
     '//evil.example',

@@ -35,7 +35,7 @@ test('the form of a key offers what most keys are for, and 90 days', async t => 
     ['read', ['account:read', 'agents:read', 'events:read', 'keys:read']],
     ['all', undefined],
   ] as const) {
-    // Ticked scopes count only for another choice of access, but typed scopes are added to this one.
+    // `agent` and `read` ignore the ticked scope and add the typed one; `all` ignores both.
     const fields = { form_token, access, expiry: '90', scope: 'keys:write', own_scopes: 'shop.read' }
     assert.equal((await client.post('/keys', fields)).status, 201)
     const [key] = await keysOf(web)

@@ -46,7 +46,7 @@ test('the requesting browser signs in automatically, and the token is removed fr
   const { link } = await askForLink(page, web, ADA)
   const { searchParams } = new URL(link!)
 
-  // The marker names Ada's link, so a link for another address is not confirmed automatically.
+  // This browser requested only Ada's link, so a link for another address is not confirmed automatically.
   const { page: elsewhere } = await newPerson(browser)
   const evesLink = await askForLink(elsewhere, web, 'eve@example.com')
   await page.goto(evesLink.link!)
