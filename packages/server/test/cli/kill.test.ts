@@ -10,10 +10,9 @@ import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 const STAGES = ['nothing', 'session', 'key', 'revocation'] as const
 type Stage = (typeof STAGES)[number]
 const ROUNDS_OF_EACH = 2
-/** Roughly the duration of a step. The kill follows the stage by a random part of it, during a later step. */
+/** Roughly the duration of a step. The kill comes a random part of it after the stage, while a later step runs. */
 const STEP_MS = 20
 
-/** The acknowledged changes of one journey. */
 interface AcknowledgedChanges {
   email: string
   accessToken?: string

@@ -14,7 +14,6 @@ import { newPerson, PYTHON, packageMissing, startRunning } from './running.ts'
 
 const run = promisify(execFile)
 const VERIFIERS = join(import.meta.dirname, 'verifiers')
-/** Compiling may take long on a busy machine. */
 const WITH_TIME_TO_COMPILE = { timeout: 180_000 }
 
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }

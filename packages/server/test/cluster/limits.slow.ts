@@ -9,7 +9,7 @@ import { startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, signIn } from '../support/nodes.ts'
 
 const SECONDS = 60
-/** Few connections: a network that is refused often is turned away when it opens many (http/connection-guard.ts). */
+/** Few, since many new connections of a network that is refused often are closed (http/connection-guard.ts). */
 const CONNECTIONS_PER_NODE = 16
 const LIMITS = [
   { limit: 600, per: 'minute', seconds: 60 },

@@ -12,10 +12,7 @@ import {
 } from '../support/nodes.ts'
 
 const LIMIT = 40
-/**
- * Few new connections at once: a network that is refused often is turned away when it opens many
- * (http/connection-guard.ts).
- */
+/** Few, since many new connections of a network that is refused often are closed (http/connection-guard.ts). */
 const CONCURRENT_EXCHANGES = 20
 
 describe('limits over nodes as processes', { skip: postgresMissing() }, () => {

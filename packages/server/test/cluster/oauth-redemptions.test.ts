@@ -52,7 +52,7 @@ async function openNodesWithApp(t: TestContext) {
   }
   const origins = await startPair(t, { ...sharedSettings, KEYWAY_PORT: port }, links)
   const shop = { id: 'shop', name: 'Shop', redirectUris: [CALLBACK], trusted: true }
-  // This node delivers mail, too.
+  // This node may deliver the mails too, so it also gets `links`.
   const { services } = await startNode(t, sharedSettings, links)
   const { secret } = await services.apps.register(shop)
   const headers = basicAuthorization('shop', secret!)

@@ -19,7 +19,7 @@ import {
 import { poolerMissing, startPooler } from '../support/pooler.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 
-/** So many that some use a connection to the server that another client of the pooler used before. */
+/** So many that some get a connection to PostgreSQL that another client of the pooler used before. */
 const PEOPLE = 10
 
 describe('behind PgBouncer in transaction mode', { skip: postgresMissing() || poolerMissing() }, () => {

@@ -73,7 +73,7 @@ describe('several processes on one port', { skip: postgresMissing() || skipUnles
     await until('all messages have arrived', () => received.length >= sentCount)
     assert.deepEqual(received, [...Array(sentCount).keys()])
     assert.deepEqual(disconnections, [])
-    // For a process that reports late, the page has its previous values.
+    // The page has the previous values of a process that reports late.
     await until('both new processes and all exchanges are counted', async () => {
       const page = await scrape(origin)
       return (

@@ -128,7 +128,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     assert.deepEqual(agent.frames, [])
     assert.ok(!receivedTypes.includes('hub.relay') && !receivedTypes.includes('events.gap'))
 
-    // The node does not wait for a response from one that cannot open the request.
+    // The node awaits no response from the old node, which cannot open sealed requests.
     const startedAt = performance.now()
     for (let n = 0; n < MESSAGES; n++) {
       agent.send({ type: 'send', id: `${n}`, to: 'all', data: 'secret text' })

@@ -22,7 +22,7 @@ const WORKERS = 12
 const RETRY_MS = 50
 
 interface CrashOptions {
-  /** Number of acts, each of which causes one event. */
+  /** Number of renamings of keys, each of which causes one event. */
   acts: number
   subjects: number
   nodes: number

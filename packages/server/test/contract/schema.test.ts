@@ -101,7 +101,7 @@ async function readSchema(engine: EngineName, t: TestContext): Promise<string[]>
     const { rows } = await storage.engine.connection.execute(query, [])
     lines.push(...rows.map(row => (row as { line: string }).line))
   }
-  // SQLite's integer primary key has no index of its own, PostgreSQL's has.
+  // PostgreSQL has an index for the integer primary key of schema_lock, SQLite has none.
   return lines.filter(line => !line.startsWith('schema_lock (')).sort()
 }
 

@@ -20,7 +20,6 @@ export interface Person extends SimulatedUser {
 
 export interface Load {
   people: readonly Person[]
-  /** Whether every agent is connected. */
   areConnected(): boolean
   /** The number of agents that lost their connection since the last call. */
   lostSinceLast(): number

@@ -8,7 +8,7 @@ export interface Person {
 }
 
 const ROUNDS = 10
-/** How long nodes take to list each other, by heartbeats every two seconds. */
+/** Maximum time until nodes list each other, which they learn from heartbeats every two seconds. */
 const MUTUAL_LISTING_MS = 10_000
 /** Time after the last answer within which delivered messages must arrive. */
 const ARRIVAL_MS = 500

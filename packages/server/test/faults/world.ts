@@ -176,7 +176,7 @@ async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps
       const onlyThisNode: Target = { ...world.target, origins: () => [origin] }
       violations.push(...(await runWithoutFault(onlyThisNode, history, `after-${seed}-${node}@example.com`)))
     }
-    // After a failover this is the new primary.
+    // After a failover `world.postgres` is the new primary.
     const url = world.postgres?.url ?? options.databaseUrl
     const config = url ? postgresConfig(url) : sqliteConfig(dataDir)
     const storage = await createStorage(config, createLog('silent'))

@@ -17,7 +17,7 @@ import { environment, type ServedProcess, serve, temporaryFolder } from '../supp
 export type CleanUps = Pick<TestContext, 'after'>
 
 export interface Probe {
-  /** The number of the finding. */
+  /** Its number in docs/findings.md. */
   finding: string
   title: string
   engines: readonly EngineName[]

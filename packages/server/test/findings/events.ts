@@ -27,14 +27,14 @@ const TEXT = 'a secret between two agents'
 const CHANNELS = ['keyway_sealed', 'keyway'] as const
 
 /** An attacker who may listen and publish where nodes exchange events (PostgreSQL or Redis), but has no secret. */
-interface Stranger {
+interface Attacker {
   received: string[]
   publish(payload: string): Promise<unknown>
 }
 
 for (const carrier of CARRIERS) {
   probe('3', `a listener on ${carrier} finds no message text`, POSTGRES_ONLY, async (_, t) => {
-    const { firstNode, agent, stranger } = await openTwoNodes(t, carrier)
+    const { firstNode, agent, attacker } = await openTwoNodes(t, carrier)
     const data = TEXT
     const path = `/v1/agents/${agent.connectionId}/messages`
     await firstNode.call('POST', path, { token: agent.accessToken, body: { data } })
@@ -42,20 +42,20 @@ for (const carrier of CARRIERS) {
     await wait(500)
     expectEqual(
       false,
-      stranger.received.some(each => each.includes(TEXT)),
+      attacker.received.some(each => each.includes(TEXT)),
       `the text is in what ${carrier} carries`,
     )
   })
 
   probe('3', `forged relay frames on ${carrier} reach no agent`, POSTGRES_ONLY, async (_, t) => {
-    const { agent, stranger } = await openTwoNodes(t, carrier)
+    const { agent, attacker } = await openTwoNodes(t, carrier)
     const order = {
       op: 'deliver',
       userId: JSON.parse(atob(agent.accessToken.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))).sub,
       to: 'all',
       frame: JSON.stringify({ type: 'message', id: '1', from: 'api', from_key_id: null, data: 'forged' }),
     }
-    await stranger.publish(
+    await attacker.publish(
       JSON.stringify({
         type: 'hub.relay',
         to: '*',
@@ -72,9 +72,9 @@ for (const carrier of CARRIERS) {
 }
 
 probe('3', 'malformed notifications end no node', POSTGRES_ONLY, async (_, t) => {
-  const { firstNode, secondNode, stranger } = await openTwoNodes(t, 'PostgreSQL')
+  const { firstNode, secondNode, attacker } = await openTwoNodes(t, 'PostgreSQL')
   for (const payload of ['{', 'null', '1', '"x"', '{"type":"hub.relay"}', '{"type":"hub.relay","payload":1}'])
-    await stranger.publish(payload)
+    await attacker.publish(payload)
   const anyExit = Promise.race([firstNode.exited, secondNode.exited])
   expectEqual('alive', await Promise.race([anyExit, wait(2000, 'alive', { ref: false })]), 'the nodes')
 })
@@ -116,7 +116,7 @@ probe(
 /** Two nodes, an agent on the second, and an attacker on PostgreSQL or Redis, which carries the events of the nodes. */
 async function openTwoNodes(t: CleanUps, carrier: (typeof CARRIERS)[number]) {
   const settings = await freshSettings('postgres', t)
-  let listen: (t: CleanUps) => Promise<Stranger> = scope => tapPostgres(scope, settings.KEYWAY_DATABASE_URL!)
+  let listen: (t: CleanUps) => Promise<Attacker> = scope => tapPostgres(scope, settings.KEYWAY_DATABASE_URL!)
   if (carrier === 'Redis') {
     const redis = await startRedis()
     t.after(() => redis.kill())
@@ -127,10 +127,10 @@ async function openTwoNodes(t: CleanUps, carrier: (typeof CARRIERS)[number]) {
   const firstNode = await startNode(settings, t)
   const token = await firstNode.signIn('ada@example.com')
   const { key } = await firstNode.createKey(token)
-  const stranger = await listen(t)
+  const attacker = await listen(t)
   const secondNode = await startNode(settings, t)
   const agent = await connectAgent(secondNode, token, key)
-  return { firstNode, secondNode, agent, stranger }
+  return { firstNode, secondNode, agent, attacker }
 }
 
 async function startNode(settings: Record<string, string>, t: CleanUps): Promise<Target> {
@@ -141,7 +141,7 @@ async function startNode(settings: Record<string, string>, t: CleanUps): Promise
 }
 
 /** Connects with a role that owns nothing. */
-async function tapPostgres(t: CleanUps, url: string): Promise<Stranger> {
+async function tapPostgres(t: CleanUps, url: string): Promise<Attacker> {
   const role = `stranger_${randomBytes(4).toString('hex')}`
   await withClient(url, owner => owner.query(`create role ${role} login`))
   const client = new pg.Client({ connectionString: Object.assign(new URL(url), { username: role }).href })
@@ -161,7 +161,7 @@ async function tapPostgres(t: CleanUps, url: string): Promise<Stranger> {
   }
 }
 
-async function tapRedis(t: CleanUps, url: string): Promise<Stranger> {
+async function tapRedis(t: CleanUps, url: string): Promise<Attacker> {
   const publisher = createClient({ url }).on('error', () => {})
   const subscriber = createClient({ url }).on('error', () => {})
   await Promise.all([publisher.connect(), subscriber.connect()])

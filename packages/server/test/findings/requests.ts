@@ -189,7 +189,7 @@ async function pipelineSends(server: Target, count: number, t: CleanUps): Promis
 /** Returns the number of rows that were inserted, changed or deleted in this database. */
 function rowsWritten({ settings }: Target): Promise<number> {
   return withClient(settings.KEYWAY_DATABASE_URL!, async client => {
-    await wait(1500) // sessions report their statistics once a second
+    await wait(1500) // PostgreSQL's sessions report their statistics once a second
     const { rows } = await client.query(
       'select sum(n_tup_ins + n_tup_upd + n_tup_del)::int as written from pg_stat_user_tables',
     )

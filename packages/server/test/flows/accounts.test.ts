@@ -112,7 +112,7 @@ forEachEngine(engine => {
     for (let n = 0; n < perMinute; n++) await grantAgain(a.user.id)
     assert.equal(await grantAgain(a.user.id), 'rate_limited')
     assert.equal(await grantAgain(b.user.id), 'none')
-    // An authorization that is active already costs nothing.
+    // Authorizing an app that is authorized already does not count towards the limit.
     for (let n = 0; n < perMinute; n++) await accounts.authorize(b.user.id, 'hub', caller())
     assert.equal(await grantAgain(b.user.id), 'none')
   })

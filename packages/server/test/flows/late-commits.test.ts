@@ -21,7 +21,7 @@ import { caller, openServices, refusedWith } from '../support/services.ts'
 function createGate(t: TestContext) {
   const callerArrived = Promise.withResolvers<void>()
   const gateOpened = Promise.withResolvers<void>()
-  // This hook is registered before those of other resources, which wait for the caller at the gate.
+  // Runs before the hooks of other resources, which wait for the caller at the gate.
   t.after(() => gateOpened.resolve())
   return {
     reached: callerArrived.promise,
@@ -40,8 +40,8 @@ function createGate(t: TestContext) {
 function withLateCommits<Base extends Storage>(storage: Base, gate: ReturnType<typeof createGate>): Base {
   return {
     ...storage,
-    transaction: (work, landed) =>
-      storage.transaction(async tx => gate.pass(await work(tx)), landed as undefined),
+    transaction: (work, readBack) =>
+      storage.transaction(async tx => gate.pass(await work(tx)), readBack as undefined),
   } as Base
 }
 

@@ -165,14 +165,13 @@ test('the process survives a closed log output', async t => {
     const headers = { 'Content-Type': 'application/json' }
     const response = await fetch(`${url}/auth/send-magic-link`, { method: 'POST', headers, body })
     assert.equal(response.status, 200)
-    await inboxOf(url, email)
+    await untilMailArrives(url, email)
   }
   assert.equal((await fetch(`${url}/livez`)).status, 200)
   assert.equal(child.exitCode, null)
 })
 
-/** Waits until a mail to this address is in the inbox. */
-async function inboxOf(url: string, email: string): Promise<void> {
+async function untilMailArrives(url: string, email: string): Promise<void> {
   await until(`a mail for ${email}`, async () => {
     const answer = await fetch(`${url}/inbox?to=${email}`, { headers: { Accept: 'application/json' } })
     return ((await answer.json()) as { data: unknown[] }).data.length > 0

@@ -27,7 +27,7 @@ async function open(engine: EngineName, t: TestContext) {
     ...services,
     user,
     createKey,
-    /** The days of the warnings mailed so far, in order. */
+    /** The days until expiry that the mailed warnings name, in order. */
     warnings: async () =>
       (await services.mailsTo('ada@example.com', 'api_key_expiring')).map(mail => mail.days).reverse(),
     usedAgainMails: () => services.mailsTo('ada@example.com', 'api_key_used_again'),

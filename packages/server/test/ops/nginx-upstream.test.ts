@@ -36,13 +36,13 @@ test('behind the documented nginx neither a restart nor the death of a node fail
     pendingAnswers.delete(answer)
     statuses.set(status, (statuses.get(status) ?? 0) + 1)
   }
-  const client = async () => {
+  const runClient = async () => {
     while (!isOver) {
       await countStatus(sendRequest('/auth/agent-token', { api_key: key }))
       await countStatus(sendRequest('/v1/me', undefined, session.access_token))
     }
   }
-  const allClients = Promise.all(Array.from({ length: CLIENTS }, client))
+  const allClients = Promise.all(Array.from({ length: CLIENTS }, runClient))
   for (const signal of ['SIGTERM', 'SIGKILL'] as const)
     for (const [index, port] of ports.entries()) {
       assert.equal(await nodes[index]!.served.end(signal), signal === 'SIGTERM' ? 0 : signal)

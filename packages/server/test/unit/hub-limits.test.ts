@@ -76,12 +76,12 @@ describe('a bucket', () => {
 
 describe('an owner', () => {
   test('may send frames and connect in proportion to the maximum number of connections, from a hundred on', () => {
-    for (const [most, connections] of [
+    for (const [maxConnections, connections] of [
       [1, 100],
       [100, 100],
       [300, 300],
     ] as const) {
-      const limits = new OwnerLimits(most)
+      const limits = new OwnerLimits(maxConnections)
       const burst = 10 * connections
       assert.equal(limits.takeFrame('ann', burst - 1, NOW), 'pass')
       assert.equal(limits.takeFrame('ann', 1, NOW), 'pass')
@@ -89,7 +89,7 @@ describe('an owner', () => {
       assert.equal(limits.takeFrame('ann', 1, NOW), 'close')
       assert.equal(limits.takeFrame('bob', 1, NOW), 'pass')
       // In one second the allowance is refilled by twice the number of connections.
-      const fullLimits = new OwnerLimits(most)
+      const fullLimits = new OwnerLimits(maxConnections)
       fullLimits.takeFrame('ann', burst, NOW)
       assert.equal(fullLimits.takeFrame('ann', 2 * connections, NOW + SECOND), 'pass')
       assert.equal(fullLimits.takeFrame('ann', 1, NOW + SECOND), 'refuse')
