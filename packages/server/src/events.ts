@@ -77,8 +77,8 @@ export type RelayNotice =
   | { op: 'watch'; userId: string; have: number | null }
   | { op: 'unwatch'; userId: string }
   /**
-   * The changes between version `after` and `version`; if `after` is null, all connections of the user on the sending
-   * node. Long lists are split into several notices, of which this is `part` of `parts`.
+   * The changes of the list of a user's connections from version `after` to `version`; if `after` is null, the whole
+   * list of the sending node. Long lists are split into several notices, of which this is `part` of `parts`.
    */
   | {
       op: 'presence'

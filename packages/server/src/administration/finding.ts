@@ -1,4 +1,3 @@
-/** The result of one check of an installation. */
 export interface Finding {
   check: string
   ok: boolean

@@ -12,7 +12,7 @@ export const MAX_REMEMBERED_KEYS = 50_000
 export interface ExchangeLimits {
   /** Counts an exchange that is about to succeed; refused ones do not count. @throws KeywayError `rate_limited` */
   take(keyId: string): void
-  /** Keys with counts in memory. */
+  /** Number of keys with counts in memory. */
   readonly size: number
 }
 

@@ -13,9 +13,7 @@ const OTHER_CREDENTIAL = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
  * format of this service's own keys is refused without a database read.
  */
 export interface ImportedKeys extends Reloading {
-  /** Reads whether any imported key exists. */
   load(): Promise<void>
-  /** Whether the text may be a key, and is worth a look-up. */
   mayBeKey(text: string): boolean
 }
 

@@ -10,7 +10,6 @@ import type { Storage, Transaction } from '../store.ts'
 import type { ApiKey } from './api-key.ts'
 import { mailOwner } from './mail-owner.ts'
 
-/** Percent of a limit at which the owner is notified. */
 export type AlertPercent = 80 | 100
 
 /** An alert that a key passed 80 or 100 % of a limit. A quota without a refill has the period `total`. */

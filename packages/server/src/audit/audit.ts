@@ -23,7 +23,6 @@ export interface ActedBy {
   reason: string | null
 }
 
-/** The result of an administrative operation: its outcome, and what must be recorded. */
 export interface AuditedOutcome<Outcome> {
   outcome: Outcome
   /** The acts to record; empty if there is none, for example because nothing was changed. */

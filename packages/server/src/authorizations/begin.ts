@@ -11,7 +11,6 @@ import {
 } from './authorization-request.ts'
 import type { PushedRequests } from './pushed-requests.ts'
 
-/** The result of reading an authorization request: the valid request, or why it is refused. */
 export type CheckedRequest =
   | { request: AuthorizationRequest; params: RequestParams; pushedId: string | null }
   /** The error is for the app, and sent to its redirect URI. */

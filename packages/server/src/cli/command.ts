@@ -16,12 +16,12 @@ export interface CommandContext {
   options: Options
   repeated: RepeatedOptions
   /**
-   * The settings with the secret.
+   * The settings, with the secret of the data directory if none is configured.
    *
    * @throws CannotStart if a setting is invalid, or the SQLite database is missing and the command does not create it
    */
   config(): Config
-  /** The settings without the secret; does not check that the database exists. */
+  /** The settings as configured; checks neither the secret nor the database of the data directory. */
   settings(): Config
   /** The operations on the database, which is opened on the first call and closed when the command ends. */
   services(): Promise<Services>

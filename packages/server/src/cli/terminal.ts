@@ -4,9 +4,7 @@ import { type Config, loadConfigOfProcess } from '../config.ts'
 export interface Terminal {
   /** @throws ConfigError */
   loadConfig(): Config
-  /** Prints the result to standard output. */
   print(text: string): void
-  /** Prints to standard error. */
   printError(text: string): void
 }
 

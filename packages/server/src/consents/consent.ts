@@ -12,7 +12,6 @@ export interface Consent {
   revokedAt: Instant | null
 }
 
-/** A consent as its owner sees it. */
 export interface NamedConsent extends Consent {
   /** The app's registered name. */
   name: string

@@ -68,7 +68,6 @@ export type PollRefusal =
 
 /** How a redemption opens its session, in its transaction. Ids and secrets are created before the transaction. */
 export interface Grant<Granted> {
-  /** The session that the redemption opens. */
   sessionId: string
   open(tx: Transaction, authorization: DeviceAuthorization, user: User): Promise<Granted>
 }

@@ -138,7 +138,6 @@ function invitationChange(type: AuditType, id: string): AuditChange {
   return { type, subject: { type: 'invitation', id, user_id: null }, before: null, after: null }
 }
 
-/** The URL of the sign-in page with the address filled in. */
 function linkOf(publicUrl: string, email: EmailAddress): string {
   return `${publicUrl}/sign-in?email=${encodeURIComponent(email)}`
 }

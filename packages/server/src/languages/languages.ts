@@ -106,7 +106,6 @@ export const LANGUAGES = {
 
 export type Language = keyof typeof LANGUAGES
 
-/** The language to use if none was requested, or if no requested one is supported. */
 export const FALLBACK_LANGUAGE = 'en' satisfies Language
 
 /** Returns the texts. Does not compile if one of them has a placeholder that the English text does not have. */

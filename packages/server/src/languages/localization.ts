@@ -6,7 +6,6 @@ import { type PreparedTexts, prepare } from './text.ts'
 
 export type Texts = PreparedTexts<typeof english>
 
-/** The texts and formats of one language. */
 export interface Localization {
   readonly language: Language
   /** For the attributes `lang` and `dir` of a document. */

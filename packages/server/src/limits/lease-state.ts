@@ -48,7 +48,7 @@ export interface WindowGrant {
   limit: number
   /** The granted share: the maximum number of requests that the node may let through within the window. */
   held: number
-  /** The sum of other nodes' shares and past requests. */
+  /** The sum of other nodes' shares, and of requests of nodes that have no share any more. */
   usedByOthers: number
   /** Time of the oldest known request that counts in `usedByOthers`; null if there is none. */
   oldestOfOthers: Instant | null

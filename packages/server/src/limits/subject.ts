@@ -25,12 +25,11 @@ interface Window {
   per: RequestWindow
   length: number
   limit: number
-  /** The limit of the last claim. */
   claimedLimit: number
   count: SlidingCount
   /** The share of this node: the maximum number of requests that it may let through within the window. */
   held: number
-  /** The sum of other nodes' shares and past requests. */
+  /** The sum of other nodes' shares, and of requests of nodes that have no share any more. */
   usedByOthers: number
   oldestOfOthers: Instant | null
 }
