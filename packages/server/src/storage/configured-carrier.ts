@@ -7,7 +7,7 @@ import { createPostgresEvents } from './postgres-events.ts'
 
 /** Loads the Redis client only if Redis is the configured carrier. */
 export async function createEventCarrier(
-  carrier: Config['events'],
+  config: Config['events'],
   deps: {
     secrets: Buffer[]
     log: Log
@@ -16,11 +16,11 @@ export async function createEventCarrier(
 ): Promise<EventCarrier> {
   const { log, execute } = deps
   const carrierDeps = { log, secrets: createSecrets(deps.secrets), time: createDatabaseTime(execute) }
-  if (carrier.kind === 'redis') {
+  if (config.kind === 'redis') {
     const { createRedisEvents } = await import('./redis-events.ts')
-    return createRedisEvents({ ...carrierDeps, url: carrier.url })
+    return createRedisEvents({ ...carrierDeps, url: config.url })
   }
-  const url = carrier.kind === 'postgres' ? carrier.url : null
+  const url = config.kind === 'postgres' ? config.url : null
   return createPostgresEvents({ ...carrierDeps, url, execute })
 }
 

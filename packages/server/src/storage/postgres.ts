@@ -27,7 +27,7 @@ const POOL_SIZE = 20
 export async function openPostgres(
   {
     url,
-    events: carrier,
+    events: carrierConfig,
     secrets,
     poolSize = POOL_SIZE,
   }: { url: string; poolSize?: number } & Pick<Config, 'events' | 'secrets'>,
@@ -52,7 +52,7 @@ export async function openPostgres(
     )
   const statementNames = { areUsable: true }
   const batchLoaders = new Map<LookUp, (key: string) => Promise<unknown>>()
-  const events = await createEventCarrier(carrier, { secrets, log, execute })
+  const events = await createEventCarrier(carrierConfig, { secrets, log, execute })
   try {
     await events.start()
   } catch (error) {

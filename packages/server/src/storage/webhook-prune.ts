@@ -5,11 +5,8 @@ import type { Db } from './engine.ts'
 import type { Schema } from './schema.ts'
 import { countOf, inChunks } from './statements.ts'
 
-/**
- * How long after the disconnection of an agent its connection can be resumed at most; after that the connection causes
- * no further events.
- */
-const AGENT_ENDED_AFTER = 5 * MINUTE
+/** How long a queue is kept after `agent.disconnected` at least: longer than the connection can be resumed. */
+const AGENT_QUEUE_KEPT_FOR = 5 * MINUTE
 /**
  * Maximum number of rows that one statement removes. Large, since finding where the surplus begins costs as much as
  * removing some thousand rows.
@@ -126,7 +123,7 @@ async function pruneEndedQueues(tx: Db, queueIds: readonly string[], now: Instan
   await tx
     .deleteFrom('webhook_queues')
     .where('id', 'in', [...queueIds])
-    .where('forgotten_after', '<', now + DELIVERIES_KEPT_FOR - AGENT_ENDED_AFTER)
+    .where('forgotten_after', '<', now + DELIVERIES_KEPT_FOR - AGENT_QUEUE_KEPT_FOR)
     .where('next_attempt_at', 'is', null)
     .where(hasNoEvents)
     .execute()

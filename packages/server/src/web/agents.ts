@@ -8,7 +8,7 @@ import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, emptyList, formToken, type Html, pageHead } from './layout.ts'
 import { HELLO } from './live.ts'
 import { answerOf, type GreetingResult } from './live-card.ts'
-import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
+import { stateHash, streamToSignedIn } from './signed-in-stream.ts'
 
 /** Number of characters of a connection's id that are shown: its end, which is random. */
 const SHOWN_ID_CHARACTERS = 6
@@ -53,7 +53,7 @@ async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response>
 
 async function renderAgents(kit: PageKit, c: PageContext, greeted?: GreetedConnection): Promise<Response> {
   const agents = await connectionsOf(kit, c)
-  const eventsUrl = `/agents/events?seen=${stateTag(listState(agents))}`
+  const eventsUrl = `/agents/events?seen=${stateHash(listState(agents))}`
   const body = html`${pageHead(texts.agents.title, texts.agents.lead)}
 <p class="unseen" role="status" data-announce></p>
 <section class="card flush" id="agents" data-stream="${eventsUrl}" data-lost="${texts.live.reconnecting}">${await agentList(kit, c, agents, kit.forms.token(c), greeted)}</section>`
@@ -110,12 +110,12 @@ function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greet
 /** Sends the whole list whenever it has changed. */
 function streamAgents(kit: PageKit, c: PageContext): Response {
   const token = kit.forms.token(c)
-  return streamToSignedIn(kit, c, async (send, shownTag) => {
+  return streamToSignedIn(kit, c, async (send, shownHash) => {
     const agents = await connectionsOf(kit, c)
-    const tag = stateTag(listState(agents))
-    if (tag === shownTag) return tag
-    await send('list', String(await agentList(kit, c, agents, token)), tag)
+    const hash = stateHash(listState(agents))
+    if (hash === shownHash) return hash
+    await send('list', String(await agentList(kit, c, agents, token)), hash)
     await send('announce', texts.agents.count({ count: agents.length }))
-    return tag
+    return hash
   })
 }

@@ -17,7 +17,7 @@ import {
 } from './key-search.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html, pageHead } from './layout.ts'
-import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
+import { stateHash, streamToSignedIn } from './signed-in-stream.ts'
 
 /** Rows are counted up to this number, for which `1,000+` is shown. */
 export const COUNT_LIMIT = 1000
@@ -184,10 +184,10 @@ async function connectedKeyIds(kit: PageKit, userId: string): Promise<ReadonlySe
 
 /** Sends the ids of all of the person's keys with a live connection, whenever this set has changed. */
 function streamLiveKeys(kit: PageKit, c: PageContext): Response {
-  return streamToSignedIn(kit, c, async (send, shownTag) => {
+  return streamToSignedIn(kit, c, async (send, shownHash) => {
     const ids = [...(await connectedKeyIds(kit, kit.requireSession(c).user.id))].sort().join(' ')
-    const tag = stateTag(ids)
-    if (tag !== shownTag) await send('live', ids, tag)
-    return tag
+    const hash = stateHash(ids)
+    if (hash !== shownHash) await send('live', ids, hash)
+    return hash
   })
 }

@@ -10,7 +10,7 @@ import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { type Html, pageHead } from './layout.ts'
 import { type LiveView, liveCard, liveState } from './live-card.ts'
 import { notFound } from './problem.ts'
-import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
+import { stateHash, streamToSignedIn } from './signed-in-stream.ts'
 
 /** The `data` of the request that the page sends to an agent as a greeting. */
 export const HELLO = { hello: 'from the Keyway pages' }
@@ -87,17 +87,17 @@ function renderLive(kit: PageKit, c: PageContext, view: LiveView): Response | Pr
 
 /** The card, which script.js keeps up to date. */
 export function streamedCard(view: LiveView): Html {
-  const url = `/keys/${view.key.id}/live/events?seen=${stateTag(liveState(view))}`
+  const url = `/keys/${view.key.id}/live/events?seen=${stateHash(liveState(view))}`
   return html`<p class="unseen" role="status" data-announce></p><div class="live-card" id="live-card" data-stream="${url}" data-lost="${texts.live.reconnecting}">${liveCard(view)}</div>`
 }
 
 /** Sends the card whenever it has changed. */
 function streamLive(kit: PageKit, c: PageContext): Response {
   const token = kit.forms.token(c)
-  return streamToSignedIn(kit, c, async (send, shownTag) => {
+  return streamToSignedIn(kit, c, async (send, shownHash) => {
     const view = await viewOf(kit, c, token)
-    const tag = stateTag(liveState(view))
-    if (tag !== shownTag) await send('list', String(await liveCard(view)), tag)
-    return tag
+    const hash = stateHash(liveState(view))
+    if (hash !== shownHash) await send('list', String(await liveCard(view)), hash)
+    return hash
   })
 }

@@ -69,10 +69,10 @@ export function obstaclesOf(state: SignInState, token: string | null, returnPath
 
 function limitSentences({ mails, returningMails, codesUntil }: SignInLimits): (Html | string)[] {
   const { signIn } = adminTexts
-  const wait = ({ retryAfter, window }: Refusal) => [waitInWords(retryAfter), window] as const
+  const waitAndWindow = ({ retryAfter, window }: Refusal) => [waitInWords(retryAfter), window] as const
   return [
-    ...(mails ? [signIn.newBrowser(...wait(mails))] : []),
-    ...(returningMails ? [signIn.knownBrowser(...wait(returningMails))] : []),
+    ...(mails ? [signIn.newBrowser(...waitAndWindow(mails))] : []),
+    ...(returningMails ? [signIn.knownBrowser(...waitAndWindow(returningMails))] : []),
     ...(codesUntil ? [html`${signIn.codes} ${time(codesUntil)}. ${signIn.linkWorks}`] : []),
   ]
 }
