@@ -203,13 +203,14 @@ describe('the end of a connection', () => {
   })
 
   test('the expiry of a key closes its connections with 4408, also when a rotation brings it forward', async t => {
-    const { services, url, key, userId, later } = await open('sqlite', t)
+    const { services, url, key, userId, hub, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
     await services.apiKeys.rotate(userId, key.id, 5, caller())
     await later(4999)
     await client.flush()
     await later(1)
     assert.equal(await client.end(), '4408 token_expired')
+    assert.equal(await hub.sendTo(userId, client.id, 'x'), null, 'it cannot be resumed')
   })
 
   test('suspending the owner or excluding the network closes with 4403', async t => {
@@ -336,6 +337,22 @@ describe('the end of a connection', () => {
       await later(5000)
     }
     await client.flush()
+  })
+
+  test('`token_expiring` follows `ready` at once when at most 60 s remain', async t => {
+    const { services, url, userId } = await open('sqlite', t)
+    for (const [seconds, isNear] of [
+      [60, true],
+      [61, false],
+    ] as const) {
+      const key = await makeKey(services, userId, { expiresAt: services.clock.now() + seconds * 1000 })
+      const client = await connect(services, url, key)
+      await client.flush()
+      assert.deepEqual(
+        client.received.map(frame => frame.type === 'token_expiring' && frame.expires_in),
+        isNear ? [60] : [],
+      )
+    }
   })
 
   test('an agent that renews whenever it is told to renews once when its key itself expires', async t => {

@@ -36,7 +36,7 @@ export async function openHub(
   overrides: Partial<HubDeps> = {},
   storage: Storage = services.storage,
 ): Promise<TestHub> {
-  const nodeId = newId(services.clock.now())
+  const nodeId = overrides.nodeId ?? newId(services.clock.now())
   const hub = createHub({
     clock: services.clock,
     ports: {
@@ -52,11 +52,11 @@ export async function openHub(
     publicUrl: services.publicUrl,
     corsOrigins: ['https://app.example.com'],
     maxConnectionsPerUser: 1000,
-    nodeId,
     version: 'test',
     tickMs: null,
     relayTimeoutMs: patienceMs(RELAY_TIMEOUT_MS),
     ...overrides,
+    nodeId,
   })
   const server = createServer()
   server.on('upgrade', (request, socket, head) => {

@@ -149,6 +149,17 @@ describe('limits over all connections of one owner', () => {
     )
   })
 
+  test('a connection with which its owner goes far beyond the limit is closed with 4429', async t => {
+    const { services, url, key, hub } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
+    const [flooding] = await connectMany(services, url, key, 2)
+    // Each message counts as eight frames. After 125 of them the owner's limit is used up, after 250 twice that; the
+    // connection alone could send 400 frames.
+    for (let n = 0; n < 251; n++)
+      flooding!.send({ type: 'send', id: `${n}`, to: 'unknown', data: 'x'.repeat(60_000) })
+    assert.equal(await flooding!.end(), '4429 rate_limited')
+    assert.equal(hub.connectionCount, 1, 'the other one stays open')
+  })
+
   test('the number of connects is limited, and reconnecting does not reset it', async t => {
     const { services, url, key, later } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
     const token = await tokenOf(services, key)

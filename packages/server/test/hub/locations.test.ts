@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict'
-import { describe, type TestContext, test } from 'node:test'
+import { describe, mock, type TestContext, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import type { Event } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
-import { NODE_TIMEOUT_MS } from '../../src/hub/presence-store.ts'
+import type { LocationStore } from '../../src/hub/location-store.ts'
+import { NODE_HEARTBEAT_MS, NODE_TIMEOUT_MS } from '../../src/hub/presence-store.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { until } from '../support/patience.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 import { openServices, type Services } from '../support/services.ts'
-import { type Client, connect, makeKey, openHub, type TestHub, type TestKey, tokenOf } from './fixture.ts'
+import { Client, connect, makeKey, openHub, type TestHub, type TestKey, tokenOf } from './fixture.ts'
+import { openAmongPeers } from './support/peers.ts'
 
 const CARRIERS = ['PostgreSQL', 'Redis'] as const
 
@@ -130,6 +133,8 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
   })
 
   test('stop going to a node that the owner has left, and find the owner there again', async t => {
+    t.after(() => mock.timers.reset())
+    mock.timers.enable({ apis: ['setInterval'] })
     const { services, key, nodes } = await openNodes(t, 2)
     const [first, second] = nodes as [Node, Node]
     const sender = await connect(services, first.url, key)
@@ -144,7 +149,8 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
     const recordedNodes = () => services.storage.store.locations.nodesOf(key.userId)
     await until('the node is no longer recorded', async () => {
       if ((await recordedNodes()).length === 1) return true
-      services.clock.advance(50) // In small steps, so that the node can renew its lease.
+      services.clock.advance(500) // In small steps, so that the node can renew its lease.
+      mock.timers.tick(NODE_HEARTBEAT_MS)
       return false
     })
     const commandsBefore = second.deliveryCommands.length
@@ -175,26 +181,21 @@ describe('a node', () => {
   })
 
   test('that counted as dead records its users again, also if that fails at first', async t => {
-    const { services, key, open } = await openInProcess(t)
-    const { locations } = services.storage.store
-    let failures = 0
-    let nodeId = ''
-    const enter: typeof locations.enter = (node, userIds) => {
-      nodeId = node
-      if (failures === 0) return locations.enter(node, userIds)
-      failures--
-      return Promise.reject(new Error('the disk is full'))
-    }
-    const { url } = await open({ locations: { ...locations, enter } })
+    const { services, url, key, nodeId, beat, recordedNodes, database, writes } = await openRecording(t)
     await connect(services, url, key)
-    const isRecorded = async () => (await locations.nodesOf(key.userId)).includes(nodeId)
-    await until('the user is recorded', isRecorded)
+    await beat()
     // As another node does that takes this one for dead.
-    await locations.leave(nodeId, [key.userId])
-    failures = 1
-    services.clock.advance(NODE_TIMEOUT_MS)
-    await until('the user is recorded again', isRecorded)
-    assert.equal(failures, 0)
+    await services.storage.store.locations.leave(nodeId, [key.userId])
+    database.beforeWrite = async () => Promise.reject(new Error('the disk is full'))
+    await beat(NODE_TIMEOUT_MS - 1)
+    assert.deepEqual(writes, ['enter'])
+    await beat(NODE_TIMEOUT_MS)
+    assert.deepEqual([await recordedNodes(), writes], [[], ['enter', 'enter']])
+    database.beforeWrite = async () => {}
+    await beat()
+    await until('the user is recorded again', async () => (await recordedNodes()).includes(nodeId))
+    await beat()
+    assert.equal(writes.length, 3)
   })
 
   test('of the previous version gets all messages, over the channel of all nodes', async t => {
@@ -215,6 +216,139 @@ describe('a node', () => {
     assert.equal((await send(agent, 'all', '1')).delivered, 1)
     assert.equal((await oldAgent.next('message')).data, '1')
     assert.equal((await currentNode.hub.sendTo(key.userId, oldAgent.id, 'by HTTP'))?.delivered, 1)
+  })
+})
+
+/**
+ * A hub whose other nodes, heartbeats and records of its users' locations are controlled by the test: `writes` lists the
+ * records, and each waits for `beforeWrite`.
+ */
+async function openRecording(t: TestContext) {
+  t.after(() => mock.timers.reset())
+  mock.timers.enable({ apis: ['setInterval'] })
+  const writes: string[] = []
+  const database = { beforeWrite: async (_operation: string): Promise<void> => {} }
+  let onHeartbeat = () => {}
+  const hub = await openAmongPeers(t, services => {
+    const { locations, presence } = services.storage.store
+    const recording =
+      (operation: 'enter' | 'leave'): LocationStore['enter'] & LocationStore['leave'] =>
+      async (...change) => {
+        writes.push(operation)
+        await database.beforeWrite(operation)
+        return (await locations[operation](...change)) as never
+      }
+    return {
+      locations: { ...locations, enter: recording('enter'), leave: recording('leave') },
+      presence: {
+        ...recordedPresence(services),
+        async nodes(seenSince) {
+          const rows = await presence.nodes(seenSince)
+          onHeartbeat()
+          return rows
+        },
+      },
+    }
+  })
+  /** Advances the clock, then has the hub record its heartbeat, update its locations and begin to write them. */
+  const beat = async (ms = NODE_HEARTBEAT_MS) => {
+    hub.services.clock.advance(ms)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    onHeartbeat = resolve
+    mock.timers.tick(NODE_HEARTBEAT_MS)
+    await promise
+    for (let turn = 0; turn < 2; turn++) await setImmediate()
+  }
+  const recordedNodes = () => hub.services.storage.store.locations.nodesOf(hub.userId)
+  return { ...hub, writes, database, beat, recordedNodes }
+}
+
+describe('the record of the nodes of a user', () => {
+  test('has a node until ten seconds after its last connection of the user has closed', async t => {
+    const { services, hub, url, key, nodeId, beat, recordedNodes, writes } = await openRecording(t)
+    const client = await connect(services, url, key)
+    await beat()
+    client.socket.close(1000)
+    await until('it is gone', () => hub.connectionCount === 0)
+    await beat()
+    for (const ms of [5000, 4999]) await beat(ms)
+    assert.deepEqual([await recordedNodes(), writes], [[nodeId], ['enter']])
+    await beat(1)
+    await until('it is no longer recorded', async () => (await recordedNodes()).length === 0)
+    await connect(services, url, key)
+    await beat()
+    for (const ms of [5000, 5000]) await beat(ms)
+    assert.deepEqual([await recordedNodes(), writes], [[nodeId], ['enter', 'leave', 'enter']])
+  })
+
+  test('gets no node whose last connection of the user was closed before it could be recorded', async t => {
+    const { services, hub, url, key, beat, recordedNodes, database, writes } = await openRecording(t)
+    database.beforeWrite = async () => Promise.reject(new Error('the disk is full'))
+    const client = await connect(services, url, key)
+    client.socket.close(1000)
+    await until('it is gone', () => hub.connectionCount === 0)
+    await beat()
+    await beat(5000)
+    database.beforeWrite = async () => {}
+    const failedCount = writes.length
+    await beat(5000)
+    await until('the node was removed', () => writes.length > failedCount)
+    await beat()
+    assert.deepEqual([writes.slice(failedCount), await recordedNodes()], [['leave'], []])
+  })
+
+  test('keeps a node whose record could not be removed only until the database works again', async t => {
+    const { services, hub, url, key, beat, recordedNodes, database } = await openRecording(t)
+    const client = await connect(services, url, key)
+    client.socket.close(1000)
+    await until('it is gone', () => hub.connectionCount === 0)
+    await beat()
+    database.beforeWrite = async () => Promise.reject(new Error('the disk is full'))
+    for (const ms of [5000, 5000]) await beat(ms)
+    assert.equal((await recordedNodes()).length, 1)
+    database.beforeWrite = async () => {}
+    await beat()
+    await until('it is no longer recorded', async () => (await recordedNodes()).length === 0)
+  })
+
+  test('gets no user of a node that has stopped, though a record was being written', async t => {
+    const { services, hub, url, key, database, writes } = await openRecording(t)
+    const eve = await services.signIn('eve@example.com')
+    const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    database.beforeWrite = async () => {
+      reached.resolve()
+      await released.promise
+    }
+    new Client(url, await tokenOf(services, key))
+    await reached.promise
+    new Client(url, await tokenOf(services, await makeKey(services, eve.user.id)))
+    await until('both are connected', () => hub.connectionCount === 2)
+    await hub.stop()
+    released.resolve()
+    for (let turn = 0; turn < 3; turn++) {
+      await services.storage.store.locations.nodesOf(key.userId)
+      await setImmediate()
+    }
+    assert.deepEqual(writes, ['enter'])
+  })
+})
+
+describe('another node that has connections of a user', () => {
+  test('is notified of this one once it is alive, or again if it does not confirm, and not after that', async t => {
+    const { services, url, key, userId, beat, addPeer } = await openRecording(t)
+    const peer = await addPeer({ hasUser: true, isSilent: true })
+    await connect(services, url, key)
+    assert.deepEqual(peer.received, [], 'it is not known to be alive')
+    await beat()
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const { order, question } = await peer.nextOrder('enter')
+      assert.deepEqual(order.userIds, [userId])
+      if (attempt === 2) peer.send({ kind: 'answer', question, count: 1 })
+      else peer.send({ kind: 'answer', question, count: 0 })
+      await beat()
+    }
+    await beat()
+    assert.deepEqual(peer.received, [])
   })
 })
 

@@ -85,6 +85,18 @@ test('a node that stops during its heartbeat is not registered again', async t =
   assert.deepEqual(await store.nodes(0), [], 'nor by a later one')
 })
 
+test('the list has the newest connections first, and of the same instant those with the greatest id', async t => {
+  const row = (id: string, connectedAt: number): PresenceRow => ({
+    ...{ connectionId: id, nodeId: 'other', userId: 'user', keyId: 'key', keyName: null, connectedAt },
+    ...{ address: '::1', client: null },
+  })
+  const { presence } = await openPresence(t, () => ({
+    listOf: async () => [row('b', 1), row('a', 2), row('c', 1), row('d', 3)],
+  }))
+  const listedIds = (await presence.list('user')).map(({ connectionId }) => connectionId)
+  assert.deepEqual(listedIds, ['d', 'a', 'c', 'b'])
+})
+
 test('changes are written together, once, and nothing is written without one', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const batches: [added: string[], removed: string[]][] = []

@@ -142,6 +142,21 @@ describe('the nodes that hold a receiver', () => {
   })
 })
 
+test('absences that are no longer relied on leave their room to later ones', t => {
+  const { receivers, clock, state } = openReceivers(t)
+  const reportUntilFull = () => {
+    for (let n = 0; n < 5000; n++) receivers.receiveAbsence('b', USER, `${n}`)
+  }
+  reportUntilFull()
+  receivers.receiveAbsence('b', USER, KEY)
+  assert.deepEqual(receivers.filterNodes(USER, KEY, ['a', 'b']), ['a', 'b'], 'there is no room')
+  clock.advance(RELIANCE_MS + 1)
+  state.receivedUntil = clock.now()
+  receivers.tick()
+  receivers.receiveAbsence('b', USER, KEY)
+  assert.deepEqual(receivers.filterNodes(USER, KEY, ['a', 'b']), ['a'])
+})
+
 test('an owner may use half of the room for absences that others leave free', () => {
   const absences = new Absences(8)
   const add = (userId: string, count: number) =>

@@ -93,6 +93,8 @@ test('broken connections are counted apart, and taken from their owners in turn'
     [3, 1, ['1', '2', '3']],
   )
   assert.deepEqual(idsOf(registry.heldOf('eve')), [])
+  registry.remove(registry.byId.get('2')!)
+  assert.deepEqual([idsOf(registry.heldOf('ann')), registry.countOf('ann')], [['1', '3'], 0])
 })
 
 test('a message reaches the open and broken connections of its owner that its target selects, without its sender', () => {

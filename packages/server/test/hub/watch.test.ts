@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe, mock, test } from 'node:test'
 import type { Event, RelayNotice } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
@@ -11,6 +11,7 @@ import { until } from '../support/patience.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 import { caller, openServices, type Services } from '../support/services.ts'
 import { Client, connect, makeKey, open, openHub, tokenOf } from './fixture.ts'
+import { openAmongPeers } from './support/peers.ts'
 
 const watch = (client: Client) => {
   client.send({ type: 'watch', id: 'w' })
@@ -258,6 +259,74 @@ describe('watch over several nodes', () => {
       idsOf((await watch(await connect(services, watcherHub.url, key))).connections).includes(remoteAgent.id),
     )
     assert.equal(countLists(), 2)
+  })
+
+  test('the list waits for the answers of the other nodes, and a node whose notice was lost is queried at once', async t => {
+    const { services, url, key, userId, addPeer } = await openAmongPeers(t)
+    const peers = [await addPeer({ hasUser: true }), await addPeer({ hasUser: true })]
+    const watcher = await connect(services, url, key)
+    watcher.send({ type: 'watch', id: 'w' })
+    const [first, second, third] = [1, 2, 3].map(connectedAt => ({
+      ...{ connectionId: newId(connectedAt), keyId: key.id, keyName: null, address: '::1', client: null },
+      connectedAt,
+    }))
+    const notice = { op: 'presence', userId, part: 0, parts: 1 } as const
+    for (const [peer, connection] of [
+      [peers[0]!, first!],
+      [peers[1]!, second!],
+    ] as const) {
+      const { notice: query } = await peer.next('notice')
+      assert.deepEqual(query, { op: 'watch', userId, have: null })
+      await watcher.flush()
+      assert.deepEqual(watcher.received, [], 'the list waits')
+      const changes = [{ joined: connection }]
+      peer.send({ kind: 'notice', notice: { ...notice, after: null, version: 1, changes } })
+    }
+    const { connections } = await watcher.next('presence')
+    assert.deepEqual(
+      connections.map(({ connection_id }) => connection_id),
+      [watcher.id, second!.connectionId, first!.connectionId],
+    )
+    const changes = [{ joined: third! }]
+    peers[0]!.send({ kind: 'notice', notice: { ...notice, after: 2, version: 3, changes } })
+    assert.deepEqual((await peers[0]!.next('notice')).notice, { op: 'watch', userId, have: 1 })
+    await watcher.flush()
+    assert.deepEqual(watcher.received, [], 'the change is not applied before the one that was lost')
+  })
+
+  test('a node that stops reports the changes that wait for its next notice', async t => {
+    const { services, hub, url, key, userId, addPeer } = await openAmongPeers(t)
+    const peer = await addPeer()
+    peer.send({ kind: 'notice', notice: { op: 'watch', userId, have: null } })
+    const changesOf = async () => {
+      const { notice } = await peer.next('notice')
+      return notice.op === 'presence' ? notice.changes : []
+    }
+    assert.deepEqual(await changesOf(), [])
+    t.after(() => mock.timers.reset())
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const agent = await connect(services, url, key)
+    assert.ok(!peer.received.some(({ kind }) => kind === 'notice'), 'the change waits')
+    await hub.stop()
+    assert.deepEqual(
+      (await changesOf()).map(change => 'joined' in change && change.joined.connectionId),
+      [agent.id],
+    )
+  })
+
+  test('connections on a node of the previous version are read from the database', async t => {
+    const { services, url, key, userId, addPeer } = await openAmongPeers(t)
+    const previousNode = await addPeer({ hasUser: true, version: 0 })
+    const row = {
+      ...{ connectionId: newId(1), nodeId: previousNode.id, userId, keyId: key.id, keyName: null },
+      ...{ address: '::1', client: null, connectedAt: 1 },
+    }
+    await recordedPresence(services).record(previousNode.id, [row], [])
+    previousNode.order({ op: 'ping' })
+    const watcher = await connect(services, url, key)
+    const { connections } = await watch(watcher)
+    assert.deepEqual(idsOf(connections), [row.connectionId, watcher.id].sort())
+    assert.ok(!previousNode.received.some(({ kind }) => kind === 'notice'), 'it would not understand a query')
   })
 
   test('a lost notice is found by the next comparison', async t => {
