@@ -44,7 +44,7 @@ async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: nu
   const person = await signInAt(world, 'messages@example.com')
   const revocationProbe = watchRevocations(world, await signInAt(world, 'revocations@example.com'))
   const servePhase = async (phase: string, isMixed: boolean) => {
-    await sendMessages(world, person, phase, isMixed)
+    await probeMessages(world, person, phase, isMixed)
     await wait(phaseMs)
     await expectAlive(world, phase)
     noteRevocations(world, phase, revocationProbe)
@@ -60,7 +60,7 @@ async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: nu
   }
 }
 
-async function sendMessages(world: World, person: Person, phase: string, isMixed: boolean): Promise<void> {
+async function probeMessages(world: World, person: Person, phase: string, isMixed: boolean): Promise<void> {
   const { count, violations } = await checkMessages(world.origins, person, isMixed)
   world.notes.push(`${phase}: ${count} messages`)
   world.history.violations.push(...violations.map(each => `${phase}: ${each}`))

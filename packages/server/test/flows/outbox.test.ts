@@ -49,7 +49,7 @@ function createTestMailer() {
   const acceptedMails: Mail[] = []
   const watchers = new Set<() => void>()
   const mailer = {
-    taken: acceptedMails,
+    accepted: acceptedMails,
     attempts: 0,
     onDeliver: async (_mail: Mail, _signal: AbortSignal): Promise<void> => {},
     async deliver(mail: Mail, signal: AbortSignal) {
@@ -125,8 +125,8 @@ forEachEngine(engine => {
       const startedDispatcher = newDispatcher()
       startedDispatcher.start()
       await enqueue('ada@example.com')
-      await mailer.until(() => mailer.taken.length === 1)
-      assert.equal(mailer.taken[0]!.to, 'ada@example.com')
+      await mailer.until(() => mailer.accepted.length === 1)
+      assert.equal(mailer.accepted[0]!.to, 'ada@example.com')
       await startedDispatcher.stop(1000)
     })
 
@@ -156,7 +156,7 @@ forEachEngine(engine => {
         await storage.transaction(tx => outbox.enqueue(tx, { ...message, content: { kind: 'test' } }))
       }
       assert.equal(await newDispatcher().drain(), 1)
-      assert.equal(mailer.taken.length, 1)
+      assert.equal(mailer.accepted.length, 1)
     })
 
     test('contains neither link nor code in the database', async t => {
@@ -183,7 +183,7 @@ forEachEngine(engine => {
         tx.users.insert({ ...user, role: 'user', status: 'active', createdAt: clock.now(), deletesAt: null }),
       )
       await newDispatcher().drain()
-      const templates = Object.fromEntries(mailer.taken.map(mail => [mail.to, mail.template]))
+      const templates = Object.fromEntries(mailer.accepted.map(mail => [mail.to, mail.template]))
       assert.deepEqual(templates, { 'known@example.com': 'login', 'stranger@example.com': 'signup' })
     })
   })
@@ -227,7 +227,7 @@ forEachEngine(engine => {
       while ((await lastMail('a@example.com')).leasedUntil !== null) await new Promise(setImmediate)
       while (!timers.pending().some(due => due <= 2 * SECOND)) await new Promise(setImmediate)
       timers.advance(2 * SECOND)
-      await mailer.until(() => mailer.taken.length === 1)
+      await mailer.until(() => mailer.accepted.length === 1)
       await runningDispatcher.stop(1000)
     })
 
@@ -247,7 +247,7 @@ forEachEngine(engine => {
       assert.ok((await lastMail('a@example.com')).nextAttemptAt <= clock.now() + MINUTE)
       timers.advance(MINUTE)
       assert.equal(await runningDispatcher.drain(), 1)
-      assert.equal(mailer.taken.length, 1)
+      assert.equal(mailer.accepted.length, 1)
     })
 
     test('fails after three days', async t => {
@@ -315,7 +315,7 @@ forEachEngine(engine => {
     for (let n = 0; n < 50; n++) await enqueue(`u${n}@example.com`)
     const runningDispatcher = newDispatcher()
     const draining = runningDispatcher.drain()
-    await mailer.until(() => mailer.taken.length === 50 && mailer.attempts === 51)
+    await mailer.until(() => mailer.accepted.length === 50 && mailer.attempts === 51)
     timers.advance(DELIVERY_DEADLINE)
     assert.equal(await draining, 50)
     const row = await lastMail('hangs@example.com')
@@ -332,7 +332,7 @@ forEachEngine(engine => {
     await services.magicLinks.send({ email: email('a@example.com'), appId: 'console' }, services.caller())
     await hangingMailer.until(() => hangingMailer.attempts === 1)
     await services.magicLinks.send({ email: email('b@example.com'), appId: 'console' }, services.caller())
-    assert.equal(hangingMailer.taken.length, 0)
+    assert.equal(hangingMailer.accepted.length, 0)
     await runningDispatcher.stop(600)
   })
 
@@ -365,7 +365,7 @@ forEachEngine(engine => {
     await enqueue('fine@example.com')
     assert.equal(await newDispatcher().drain(), 1)
     assert.deepEqual(
-      mailer.taken.map(mail => mail.to),
+      mailer.accepted.map(mail => mail.to),
       ['fine@example.com'],
     )
     const row = await lastMail('lost@example.com')
@@ -378,12 +378,12 @@ forEachEngine(engine => {
     await enqueue('a@example.com')
     const cutStorage = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
     void newDispatcher({ storage: cutStorage }).drain()
-    await mailer.until(() => mailer.taken.length === 1)
+    await mailer.until(() => mailer.accepted.length === 1)
     const successor = newDispatcher()
     assert.equal(await successor.drain(), 0, 'the lease still holds')
     timers.advance(LEASE + 1)
     assert.equal(await successor.drain(), 1)
-    const [first, second] = mailer.taken
+    const [first, second] = mailer.accepted
     assert.deepEqual(first, second)
   })
 
@@ -407,7 +407,7 @@ forEachEngine(engine => {
       if (timers.pending().some(due => due <= SECOND)) timers.advance(SECOND)
     }
     assert.equal(await draining, 1)
-    assert.equal(mailer.taken.length, 1)
+    assert.equal(mailer.accepted.length, 1)
     assert.equal((await lastMail('a@example.com')).state, 'sent')
   })
 
@@ -428,7 +428,7 @@ forEachEngine(engine => {
     assert.deepEqual(timers.pending(), [SECOND])
     isUnreachable = false
     timers.advance(SECOND)
-    await mailer.until(() => mailer.taken.length === 1)
+    await mailer.until(() => mailer.accepted.length === 1)
     await runningDispatcher.stop(1000)
   })
 
@@ -444,7 +444,7 @@ forEachEngine(engine => {
     await new Promise(setImmediate)
     for (const release of releases) release()
     await stopping
-    assert.equal(mailer.taken.length, 8)
+    assert.equal(mailer.accepted.length, 8)
     assert.equal((await storage.store.outbox.depth(clock.now())).queued, 12)
   })
 
@@ -470,8 +470,8 @@ forEachEngine(engine => {
       newDispatcher({ storage: otherStorage }).drain(),
     ])
     assert.equal(sentByNode[0] + sentByNode[1], 200)
-    assert.equal(new Set(mailer.taken.map(mail => mail.messageId)).size, 200)
-    assert.equal(mailer.taken.length, 200)
+    assert.equal(new Set(mailer.accepted.map(mail => mail.messageId)).size, 200)
+    assert.equal(mailer.accepted.length, 200)
   })
 
   test('log lines contain the message id and a masked address, never link, code or full address', async t => {
@@ -487,7 +487,7 @@ forEachEngine(engine => {
     }
     const id = await enqueue('ada@example.com', signIn())
     for (let n = 0; n < 3; n++, timers.advance(MINUTE)) await runningDispatcher.drain()
-    assert.equal(mailer.taken.length, 1)
+    assert.equal(mailer.accepted.length, 1)
     const output = lines.join('\n')
     assert.ok(output.includes(id))
     assert.match(output, /a\*\*\*@example\.com/)

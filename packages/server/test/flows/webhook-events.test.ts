@@ -333,8 +333,8 @@ forEachEngine(engine => {
     const importedKey = aKey(userId, { createdAt: now })
     assert.equal((await eventsOf(tx => tx.apiKeys.insertImported(importedKey)))[0]?.[0], 'api_key.created')
     assert.deepEqual(await eventsOf(tx => tx.apiKeys.insertImported(importedKey)), [])
-    const eventsOfAll = await eventsOf(tx => tx.apiKeys.revokeAllOf(userId, now))
-    assert.ok(eventsOfAll.some(([type, key]) => type === 'api_key.revoked' && key === importedKey.id))
+    const eventsOfRevokingAll = await eventsOf(tx => tx.apiKeys.revokeAllOf(userId, now))
+    assert.ok(eventsOfRevokingAll.some(([type, key]) => type === 'api_key.revoked' && key === importedKey.id))
   })
 
   test('an event about the end of a session says its cause, and reuse has an event of its own', async t => {

@@ -335,8 +335,8 @@ forEachEngine(engine => {
     const otherNode = await openAnotherNode()
     const subjects = Array.from({ length: 12 }, () => newId(clock.now()))
     for (const subject of subjects) await announce(subject, [1, 2, 3])
-    const nodes = [deliveryOf(services, { nodeId: 'a' }), deliveryOf(otherNode, { nodeId: 'b' })]
-    await Promise.all(nodes.map(node => node.drain()))
+    const deliveries = [deliveryOf(services, { nodeId: 'a' }), deliveryOf(otherNode, { nodeId: 'b' })]
+    await Promise.all(deliveries.map(each => each.drain()))
     assert.equal(endpoint.received.length, 36)
     for (const subject of subjects) {
       const eventsOfSubject = endpoint.received.filter(({ body }) => body.subject.id === subject)

@@ -37,9 +37,9 @@ describe('contention for one row leaves database connections to others', {
     const { token } = await server.sendTo('hot@example.com')
     const pipelined = pipeline(server, 500, '/auth/verify-magic-link', { token, email: 'hot@example.com' })
     assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
-    const answers = await pipelined
-    assert.equal(answers.get(200), 1)
-    assert.equal(answers.get(503), undefined)
+    const statusCounts = await pipelined
+    assert.equal(statusCounts.get(200), 1)
+    assert.equal(statusCounts.get(503), undefined)
   })
 
   test('exchanges are served while one session is refreshed 200 times at once', async t => {

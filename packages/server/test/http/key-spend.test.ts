@@ -8,17 +8,17 @@ async function withShop(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
   const { tokens, user } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
-  const app = basicAuthorization('shop', await server.registerApp('shop'))
+  const appHeaders = basicAuthorization('shop', await server.registerApp('shop'))
   await server.call('PUT', '/v1/me/charge-authorizations/shop', { token })
   let chargeNumber = 0
   const charge = (amount: string, key_id?: unknown) =>
     server.post(
       '/v1/charges',
       { user_id: user.id, amount, description: 'a call', key_id },
-      { headers: { ...app, 'Idempotency-Key': `charge-${chargeNumber++}-00000000` } },
+      { headers: { ...appHeaders, 'Idempotency-Key': `charge-${chargeNumber++}-00000000` } },
     )
   const introspect = async (key: string) =>
-    (await server.post('/auth/introspect', { token: key }, { headers: app })).body
+    (await server.post('/auth/introspect', { token: key }, { headers: appHeaders })).body
   return { server, token, charge, introspect }
 }
 

@@ -136,7 +136,7 @@ test('a key that may not be used is refused with the reason, and with what to do
   const expiresAt = new Date(server.clock.now() + 60_000).toISOString()
   const [usable, revoked, expired] = [await create(), await create(), await create({ expires_at: expiresAt })]
   const otherNetworkKey = await create({ allowed_networks: ['10.0.0.0/8'] })
-  const incapableKey = await create({ scopes: ['own:thing'] })
+  const keyWithoutAgentScope = await create({ scopes: ['own:thing'] })
   await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token })
   server.clock.advance(60_000)
   const refusalOf = async ({ key }: { key: string }) => {
@@ -150,7 +150,7 @@ test('a key that may not be used is refused with the reason, and with what to do
     /^403 network_not_allowed: .*not be used from this network\.$/,
   )
   assert.match(
-    await refusalOf(incapableKey),
+    await refusalOf(keyWithoutAgentScope),
     /^403 insufficient_scope: .*lacks the scope agent:connect\. Use a key that has it, or one without scopes\.$/,
   )
   await server.users.suspend(user.id)

@@ -29,8 +29,8 @@ export async function use(baseUrl: string, token: string) {
   await client.GET('/v1/api-keys', { params: { query: { limit: 'one' } } })
   // @ts-expect-error: there is no such status
   await client.GET('/v1/api-keys', { params: { query: { status: 'alive' } } })
-  const token_ = await client.POST('/auth/agent-token', { body: { api_key: made.data.key } })
-  const seconds: number | undefined = token_.data?.expires_in
+  const exchange = await client.POST('/auth/agent-token', { body: { api_key: made.data.key } })
+  const seconds: number | undefined = exchange.data?.expires_in
   const form = await client.POST('/oauth/token', {
     body: { grant_type: 'client_credentials', client_id: made.data.id, client_secret: made.data.key },
     headers: { Authorization: null, 'Content-Type': 'application/x-www-form-urlencoded' },

@@ -38,7 +38,7 @@ test('a slow body does not count as a concurrent call, on any API route with a b
   const { user, tokens } = await server.signIn('ada@example.com')
   // Callers without the right to use a route are refused before their body is read.
   await server.users.setRole(user.id, 'admin')
-  const app = basicAuthorization('shop', await server.registerApp('shop'))
+  const appHeaders = basicAuthorization('shop', await server.registerApp('shop'))
   const routesWithBody = server.app.routes.filter(route => route.body || route.raw)
   const postRoutes = server.app.routes.filter(({ method }) => method === 'POST')
   assert.deepEqual(
@@ -47,7 +47,7 @@ test('a slow body does not count as a concurrent call, on any API route with a b
     'every other POST takes a body',
   )
   for (const route of routesWithBody) {
-    const headers = { ...JSON_TYPE, ...credentialsFor(route, tokens.accessToken, app) }
+    const headers = { ...JSON_TYPE, ...credentialsFor(route, tokens.accessToken, appHeaders) }
     await assertIncompleteBodiesBlockNobody(t, server, route.method, pathOf(route), headers)
   }
 })
@@ -207,13 +207,13 @@ function pathOf({ path }: Route): string {
 function credentialsFor(
   { access, raw, idempotencyKey }: Route,
   accessToken: string,
-  app: Record<string, string>,
+  appHeaders: Record<string, string>,
 ): Record<string, string> {
   const idempotency: Record<string, string> = idempotencyKey ? { 'Idempotency-Key': 'a'.repeat(20) } : {}
   const now = String(Math.floor(Date.now() / 1000))
   if (raw) return { 'svix-id': 'a', 'svix-timestamp': now, 'svix-signature': 'v1,x' }
   if (access === 'public') return idempotency
-  return { ...idempotency, ...(access === 'app' ? app : { Authorization: `Bearer ${accessToken}` }) }
+  return { ...idempotency, ...(access === 'app' ? appHeaders : { Authorization: `Bearer ${accessToken}` }) }
 }
 
 async function openPages(t: TestContext) {

@@ -80,7 +80,7 @@ forEachEngine(engine => {
     const server = await openServer(engine, t)
     const { clock, storage } = server
     let isCut = true
-    const otherNode = createStatistics({
+    const statisticsOfOtherNode = createStatistics({
       clock,
       storage: {
         ...storage,
@@ -93,13 +93,13 @@ forEachEngine(engine => {
     })
     const reportBefore = (await server.statistics.report()).at(-1)!
     server.statistics.count('sign_ins', 5)
-    otherNode.count('sign_ins', 3)
-    otherNode.count('refused:rate_limited', 2)
-    await assert.rejects(otherNode.flush())
-    otherNode.count('sign_ins')
+    statisticsOfOtherNode.count('sign_ins', 3)
+    statisticsOfOtherNode.count('refused:rate_limited', 2)
+    await assert.rejects(statisticsOfOtherNode.flush())
+    statisticsOfOtherNode.count('sign_ins')
     isCut = false
-    await Promise.all([otherNode.flush(), server.statistics.flush()])
-    await otherNode.flush()
+    await Promise.all([statisticsOfOtherNode.flush(), server.statistics.flush()])
+    await statisticsOfOtherNode.flush()
     const { sign_ins, refused } = (await server.statistics.report()).at(-1)!
     assert.equal(sign_ins - reportBefore.sign_ins, 9)
     assert.deepEqual(refused, { rate_limited: 2 })

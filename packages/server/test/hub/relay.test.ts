@@ -14,7 +14,7 @@ async function openTwoNodes(t: Parameters<typeof openServices>[1] & object) {
   const firstNode = await openHub(services, t)
   const secondNode = await openHub(services, t)
   const agent = await connect(services, secondNode.url, await makeKey(services, user.id))
-  return { services, userId: user.id, firstNode, there: secondNode, agent }
+  return { services, userId: user.id, firstNode, agent }
 }
 
 describe('the relay', () => {

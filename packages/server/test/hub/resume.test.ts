@@ -669,8 +669,8 @@ describe('numbered sends', () => {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
     const nodes = [await openHub(services, t), await openHub(services, t)] as const
-    const [key, other] = [await makeKey(services, user.id), await makeKey(services, user.id)]
-    const receiver = await connect(services, nodes[0].url, other)
+    const [key, receiverKey] = [await makeKey(services, user.id), await makeKey(services, user.id)]
+    const receiver = await connect(services, nodes[0].url, receiverKey)
     let sender = await connect(services, nodes[0].url, key)
     const send = async (seq: number) => {
       sender.send({ type: 'send', id: `${seq}`, to: 'all', data: seq, seq })

@@ -7,7 +7,7 @@ import type { WebServer } from './web.ts'
  */
 export function createClient(url: string) {
   const jar = new Map<string, string>()
-  const attributes = new Map<string, string>()
+  const cookieAttributes = new Map<string, string>()
   async function send(path: string, init: RequestInit = {}): Promise<Response> {
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
     const headers = { accept: 'text/html', ...(cookie ? { cookie } : {}), ...init.headers }
@@ -15,7 +15,7 @@ export function createClient(url: string) {
     for (const line of answer.headers.getSetCookie()) {
       const [pair = ''] = line.split(';')
       const [name = '', value = ''] = pair.split(/=(.*)/s)
-      attributes.set(name, line.slice(pair.length))
+      cookieAttributes.set(name, line.slice(pair.length))
       if (value && !/max-age=0/i.test(line)) jar.set(name, value)
       else jar.delete(name)
     }
@@ -23,7 +23,7 @@ export function createClient(url: string) {
   }
   return {
     jar,
-    attributes,
+    cookieAttributes,
     get: (path: string, headers: Record<string, string> = {}) => send(path, { headers }),
     async formToken(path: string): Promise<string> {
       return /name="form_token" value="([^"]+)"/.exec(await (await send(path)).text())![1]!

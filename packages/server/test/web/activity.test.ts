@@ -40,17 +40,17 @@ test('the page of a key has its agents and its security events, and no others', 
   const web = await startWeb(t)
   const client = await signedInClient(web)
   const form_token = await client.formToken('/keys')
-  const pages: string[] = []
+  const keyPaths: string[] = []
   const keys: string[] = []
   for (const name of ['first', 'second']) {
     const newKeyPage = await (await client.post('/keys', { form_token, name, access: 'agent' })).text()
     keys.push(/svc_[0-9A-Za-z]{32}/.exec(newKeyPage)![0])
-    pages.push(/data-becomes="([^?"]+)/.exec(newKeyPage)![1]!)
+    keyPaths.push(/data-becomes="([^?"]+)/.exec(newKeyPage)![1]!)
   }
   const journey = createJourney(web.url)
   const agent = await journey.connect(await journey.exchange(keys[0]!))
   t.after(() => agent.terminate())
-  const [first, second] = await Promise.all(pages.map(async path => (await client.get(path)).text()))
+  const [first, second] = await Promise.all(keyPaths.map(async path => (await client.get(path)).text()))
   assert.match(first!, /Connected\. Your agent is live\./)
   assert.match(second!, /Waiting for your first agent/)
   for (const text of [first!, second!]) {

@@ -84,7 +84,10 @@ test('the session cookie authenticates pages but not the API', async t => {
   const web = await startWeb(t)
   const client = await signedInClient(web)
   const cookie = client.jar.get('keyway_session')!
-  assert.match(client.attributes.get('keyway_session')!, /Max-Age=7776000; Path=\/; HttpOnly; SameSite=Lax/)
+  assert.match(
+    client.cookieAttributes.get('keyway_session')!,
+    /Max-Age=7776000; Path=\/; HttpOnly; SameSite=Lax/,
+  )
 
   assert.equal((await client.get('/keys')).status, 200)
   assert.equal((await client.get('/v1/me')).status, 401)
@@ -147,12 +150,12 @@ test('failed links and codes on the pages count in the same limit as those of th
   await client.post('/sign-in', { form_token, email: ADA })
   const guessedFields = { form_token, token: 'x'.repeat(43), email: ADA }
   assert.equal((await client.post('/verify', guessedFields)).status, 400)
-  const api = await fetch(`${web.url}/auth/verify-magic-link`, {
+  const apiAnswer = await fetch(`${web.url}/auth/verify-magic-link`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ token: 'x'.repeat(43), email: ADA }),
   })
-  assert.equal(api.status, 400)
+  assert.equal(apiAnswer.status, 400)
   const limitedLink = await client.post('/verify', guessedFields)
   assert.equal(limitedLink.status, 429)
   assert.ok(Number(limitedLink.headers.get('retry-after')) > 0)

@@ -81,7 +81,7 @@ test('the language is chosen in the foot of a page without scripts, and kept in 
   const languageResponse = await client.post('/language', { ...fields, language: 'de' })
   assert.equal(languageResponse.status, 303)
   assert.equal(languageResponse.headers.get('location'), '/sign-in?app_id=console')
-  assert.match(client.attributes.get('keyway_language')!, /HttpOnly.*SameSite=Lax/i)
+  assert.match(client.cookieAttributes.get('keyway_language')!, /HttpOnly.*SameSite=Lax/i)
   const englishHeaders = { 'accept-language': 'en' }
   assert.match(await (await client.get('/sign-in', englishHeaders)).text(), /Bei Keyway anmelden/)
   for (const language of ['', 'xx', '__proto__', 'toString']) {

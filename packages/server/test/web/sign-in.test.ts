@@ -42,9 +42,9 @@ test('a refused address and a refused code are shown at their field, and the ans
   const checkMailPage = await (await client.get('/check-mail')).text()
   const login_id = /name="login_id" value="([^"]+)"/.exec(checkMailPage)![1]!
   for (const wrong of ['1234', '12345678']) {
-    const code = await (await client.post('/check-mail', { form_token, login_id, code: wrong })).text()
-    assert.match(code, markedField('code'), wrong)
-    assert.match(code, /name="return_to" value="\/check-mail"/)
+    const refusedPage = await (await client.post('/check-mail', { form_token, login_id, code: wrong })).text()
+    assert.match(refusedPage, markedField('code'), wrong)
+    assert.match(refusedPage, /name="return_to" value="\/check-mail"/)
   }
 })
 
