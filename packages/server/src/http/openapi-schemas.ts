@@ -107,7 +107,7 @@ export const userExample = {
   locale: 'de',
 }
 
-export const session = z
+export const sessionWithTokens = z
   .strictObject({
     user,
     access_token: z.string(),
@@ -119,7 +119,7 @@ export const session = z
   })
   .meta({ id: 'SessionAnswer' })
 
-export const sessionExample = {
+export const sessionWithTokensExample = {
   user: userExample,
   access_token: JWT_EXAMPLE,
   token_type: 'Bearer',
@@ -129,8 +129,8 @@ export const sessionExample = {
   session_id: EXAMPLE_IDS.session,
 }
 
-export const signIn = session.extend({ is_new_user: z.boolean() }).meta({ id: 'SignInAnswer' })
-export const signInExample = { ...sessionExample, is_new_user: true }
+export const signIn = sessionWithTokens.extend({ is_new_user: z.boolean() }).meta({ id: 'SignInAnswer' })
+export const signInExample = { ...sessionWithTokensExample, is_new_user: true }
 
 export const sentLink = z.strictObject({ status: z.literal('sent'), expires_in: count, login_id: z.string() })
 export const sentLinkExample = { status: 'sent', expires_in: 300, login_id: EXAMPLE_IDS.login }

@@ -20,7 +20,7 @@ const MAX_ROUNDS = 3
 export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionIdentity | 'secretHash' | 'lastSeq'>
 
 export interface ConnectionMovesDeps {
-  relay: Pick<Relay, 'publish' | 'peers' | 'responsivePeers'>
+  relay: Pick<Relay, 'publish' | 'currentPeers' | 'responsivePeers'>
   nodeId: string
   /** Milliseconds to wait for the state of a connection. */
   timeoutMs: number
@@ -84,7 +84,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     async request(issuer, moveRequest, onOrdered) {
       const askedNodes = new Set<string>()
       for (let round = 0; round < MAX_ROUNDS; round++) {
-        const peers = relay.peers().filter(peer => !askedNodes.has(peer))
+        const peers = relay.currentPeers().filter(peer => !askedNodes.has(peer))
         const nodes = round === 0 && peers.includes(issuer) ? [issuer] : peers
         for (const node of nodes) askedNodes.add(node)
         const state = await requestFrom(nodes, moveRequest, onOrdered)
@@ -100,7 +100,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     },
     targetNodes: () => relay.responsivePeers().filter(peer => !leavingNodes.has(peer)),
     announce(kind) {
-      const peers = relay.peers()
+      const peers = relay.currentPeers()
       if (peers.length > 0) relay.publish(peers, { kind, from: nodeId })
     },
     receive(message) {
@@ -154,7 +154,10 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     awaitedRequests.add(key)
     // `release` hands over the connection before its first await, and thus at the position of the request in the order
     // of events.
-    const state = await release(moveRequest, () => awaitedRequests.has(key) && relay.peers().includes(from))
+    const state = await release(
+      moveRequest,
+      () => awaitedRequests.has(key) && relay.currentPeers().includes(from),
+    )
     awaitedRequests.delete(key)
     const text = state ? JSON.stringify(state) : ''
     const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
@@ -212,7 +215,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   }
 
   function receiveLeaving(node: string): void {
-    const peers = relay.peers()
+    const peers = relay.currentPeers()
     for (const each of leavingNodes) if (!peers.includes(each)) leavingNodes.delete(each)
     leavingNodes.add(node)
   }

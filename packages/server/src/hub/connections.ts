@@ -54,7 +54,7 @@ export interface ConnectionsDeps {
   keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'list'> & PresenceRecorder
   watches: Pick<Watches, 'watch' | 'unwatch' | 'remove'>
-  relay: Pick<Relay, 'request' | 'catchUp' | 'publish' | 'peers' | 'responsivePeers' | 'flush'>
+  relay: Pick<Relay, 'request' | 'catchUp' | 'publish' | 'currentPeers' | 'responsivePeers' | 'flush'>
   locations: Pick<Locations, 'enter' | 'nodesOf'>
   relayTimeoutMs?: number
   nodeId: string
@@ -70,7 +70,7 @@ export interface Connections {
    * ready.ts.
    */
   accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller, resume: ResumeRequest | null): void
-  resumptions: Pick<Resumptions, 'receive' | 'missedEvents' | 'handOver' | 'leave' | 'stop'>
+  resumptions: Pick<Resumptions, 'receive' | 'endHeld' | 'handOver' | 'leave' | 'stop'>
   messages: Messages
   /** Closes the user's connections on this node by connection id or key id; returns how many. */
   disconnect(userId: string, target: string): number

@@ -269,7 +269,7 @@ export function createHub(deps: HubDeps): Hub {
     if (event.type !== 'events.gap') return
     watches.compareAll()
     receivers.clearAbsences()
-    connections.resumptions.missedEvents()
+    connections.resumptions.endHeld()
   }
 
   function receiveNotice(from: string, notice: RelayNotice): void {

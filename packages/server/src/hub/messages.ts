@@ -23,7 +23,7 @@ export interface MessagesDeps {
   nodeId: string
   registry: Registry
   ownerLimits: OwnerLimits
-  relay: Pick<Relay, 'request' | 'peers'>
+  relay: Pick<Relay, 'request' | 'currentPeers'>
   locations: Pick<Locations, 'nodesOf'>
   presence: Pick<Presence, 'list'>
   apiRequests: Pick<ApiRequests, 'begin' | 'receiveAnswer' | 'requester'>
@@ -174,7 +174,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     const nodes =
       requestingNode === null
         ? locations.nodesOf(userId, to)
-        : relay.peers().filter(id => id === requestingNode)
+        : relay.currentPeers().filter(id => id === requestingNode)
     const command = { op: 'deliver', ...message, number } as const
     // Not awaited if the nodes are known already, so that messages keep their order.
     const remoteOutcome = await relay.request('then' in nodes ? await nodes : nodes, command)

@@ -19,7 +19,7 @@ export interface MovedState {
   messages: [origin: string, frame: string][]
 }
 
-export function toMovedState(messages: readonly KeptMessage[]): MovedState['messages'] {
+export function toMovedMessages(messages: readonly KeptMessage[]): MovedState['messages'] {
   return messages.map(({ origin, frame }) => [origin, frame])
 }
 

@@ -54,9 +54,9 @@ export interface Relay {
   announce(): Promise<void>
   /** Sends a notice to another node, after everything that was sent to it before. Its arrival is not confirmed. */
   notify(nodeId: string, notice: RelayNotice): void
-  /** The other nodes to which connections can move. */
-  peers(): readonly string[]
-  /** Peers that have left no request unanswered since they last sent something. */
+  /** See `Presence.currentPeers`. */
+  currentPeers(): readonly string[]
+  /** Those of them that have left no request unanswered since they last sent something. */
   responsivePeers(): readonly string[]
   /** Publishes a message after all earlier ones; false if the queue, or its owner's share of it, is full. */
   publish(to: readonly string[], message: RelayMessage, options?: Pick<QueueOptions, 'owner'>): boolean
@@ -123,7 +123,7 @@ export function createRelay(deps: {
       return nextCatchUp
     },
     announce: () => ping(ANNOUNCE_TIMEOUT_MS),
-    peers: () => presence.currentPeers(),
+    currentPeers: () => presence.currentPeers(),
     responsivePeers: () => presence.currentPeers().filter(id => !unresponsivePeers.has(id)),
     publish,
     flush: queue.flush,

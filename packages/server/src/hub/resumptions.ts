@@ -9,7 +9,7 @@ import type { Locations } from './locations.ts'
 import { KeptMessage, type MessageBudget, MessageLog } from './message-log.ts'
 import { mergeInOrder, originsOf } from './message-order.ts'
 import type { Messages } from './messages.ts'
-import { type MovedState, parseMovedState, toMovedState } from './moved-state.ts'
+import { type MovedState, parseMovedState, toMovedMessages } from './moved-state.ts'
 import { RELAY_TIMEOUT_MS, type Relay } from './node-relay.ts'
 import { NumberedSends } from './numbered-sends.ts'
 import type { OwnerLimits } from './rate-limits.ts'
@@ -40,7 +40,7 @@ export interface ResumptionsDeps {
   clock: Clock
   registry: Registry
   budget: MessageBudget
-  relay: Pick<Relay, 'publish' | 'peers' | 'responsivePeers' | 'flush'>
+  relay: Pick<Relay, 'publish' | 'currentPeers' | 'responsivePeers' | 'flush'>
   locations: Pick<Locations, 'enter'>
   nodeId: string
   relayTimeoutMs?: number
@@ -77,8 +77,8 @@ export interface Resumptions {
   handOver(timeoutMs: number): Promise<void>
   /** Handles a message about a move: one of another node, or this node's own request. */
   receive(message: MoveMessage): void
-  /** Called after events were lost, which may have been messages to broken connections: ends all broken connections. */
-  missedEvents(): void
+  /** Ends all broken connections. Called after events were lost, which may have been messages to them. */
+  endHeld(): void
   /**
    * Announces that this node has no more connections, once the states of those that it handed over are queued for
    * sending; resolves once the announcement is published, or after `timeoutMs`.
@@ -103,7 +103,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
   let adoptingCount = 0
-  return { hold, moveHere, claim, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
+  return { hold, moveHere, claim, handOver, receive: moves.receive, endHeld, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
     const heldConnections = registry.heldOf(connection.userId)
@@ -163,7 +163,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       address,
       client,
       passed: [...(log.leftNodes ?? []), [deps.nodeId, deps.messages.lastNumber]].slice(-MAX_LEFT_NODES),
-      messages: toMovedState(messages),
+      messages: toMovedMessages(messages),
     }
     const sendsSettled = sends?.settled() ?? Promise.resolve()
     return sendsSettled.then(() => ({ ...movedState, sends: sends?.state() ?? null }))
@@ -185,7 +185,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * null if the connection did not arrive.
    */
   function requestMove(issuer: string, moveRequest: MoveRequest): Promise<AgentConnection | null> {
-    if (relay.peers().length === 0) return Promise.resolve(null)
+    if (relay.currentPeers().length === 0) return Promise.resolve(null)
     const { connectionId } = moveRequest
     const connection = createHeldConnection(moveRequest)
     const arrival = requestState(issuer, moveRequest, connection).finally(() => {
@@ -286,7 +286,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (connection) recheck(connection.keyId)
   }
 
-  function missedEvents(): void {
+  function endHeld(): void {
     for (const connection of registry.held(registry.heldCount)) connection.close(GOING_AWAY)
   }
 

@@ -27,7 +27,7 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
   const ids = Object.keys(releases)
   for (const nodeId of ids) {
     const relay = {
-      peers: () => ids.filter(id => id !== nodeId && !departedIds.has(id)),
+      currentPeers: () => ids.filter(id => id !== nodeId && !departedIds.has(id)),
       responsivePeers: () => [],
       publish(to: readonly string[], message: unknown) {
         queueMicrotask(() => {

@@ -38,7 +38,7 @@ export function sessionRoutes(
       example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
       idempotencyKey: 'optional',
       countsFailures: true,
-      answers: [answers.okAnswer('New tokens.', answers.session, answers.sessionExample)],
+      answers: [answers.okAnswer('New tokens.', answers.sessionWithTokens, answers.sessionWithTokensExample)],
       errors: ['invalid_refresh_token', 'refresh_token_reused', 'rate_limited'],
       async handle({ body, idempotencyKey, caller }) {
         const { user, session, tokens } = await sessions.refresh(body.refresh_token, idempotencyKey, caller)
