@@ -24,8 +24,7 @@ export interface OAuth {
   /**
    * The token endpoint (RFC 6749 section 3.2).
    *
-   * @throws OAuthError, KeywayError `rate_limited`, `unavailable`, `invalid_refresh_token` (the app was removed
-   *   meanwhile)
+   * @throws OAuthError, KeywayError `rate_limited`, `unavailable`
    */
   token(request: TokenRequest): Promise<GrantResult>
   /** The device authorization endpoint (RFC 8628 section 3.1). @throws OAuthError, KeywayError `rate_limited` */

@@ -1,13 +1,18 @@
 import { signIdToken } from '../authorizations/id-token.ts'
+import { KeywayError } from '../errors.ts'
 import { appOf, scopesOf } from '../sessions/app-session.ts'
-import type { SignedIn } from '../sessions/session.ts'
+import type { Session, SignedIn } from '../sessions/session.ts'
+import type { SessionTokens } from '../sessions/sessions.ts'
+import type { User } from '../users/user.ts'
 import type { GrantDeps, TokenAnswer } from './grant.ts'
+import { invalidClient, OAuthError } from './oauth-error.ts'
 
 /** Creates a function that builds the token response for an app's session, according to its scopes. */
 export function createSessionAnswer(deps: GrantDeps) {
   /**
    * @param nonce the nonce of the authorization request; null if it had none, after a refresh, and for a device
    * @param sessionScopes all scopes of the session, if the access token gets only some of them
+   * @throws OAuthError `invalid_client` if the app was removed meanwhile, `invalid_grant` if the app of the audience was
    */
   return async function answerOf(
     { user, session }: SignedIn,
@@ -15,11 +20,12 @@ export function createSessionAnswer(deps: GrantDeps) {
     sessionScopes: readonly string[] = session.grant!.scopes,
   ): Promise<TokenAnswer> {
     const app = await appOf(deps.storage.store.apps, session)
+    if (!app) throw invalidClient('No client has this id and secret.')
     // New tokens lack scopes that the operator has withdrawn from the app, since services may trust a token's scopes
     // without introspection.
-    const scopes = app ? scopesOf(app, session) : []
+    const scopes = scopesOf(app, session)
     const allowedSession = { ...session, grant: { ...session.grant!, scopes } }
-    const { accessToken, expiresIn, refreshToken } = await deps.sessions.appTokens(user, allowedSession)
+    const { accessToken, expiresIn, refreshToken } = await tokensOf(user, allowedSession)
     return {
       access_token: accessToken,
       token_type: 'Bearer',
@@ -29,6 +35,15 @@ export function createSessionAnswer(deps: GrantDeps) {
       ...(scopes.includes('openid') && {
         id_token: await idTokenOf({ user, session: allowedSession }, nonce),
       }),
+    }
+  }
+
+  async function tokensOf(user: User, session: Session): Promise<SessionTokens> {
+    try {
+      return await deps.sessions.appTokens(user, session)
+    } catch (error) {
+      if (!(error instanceof KeywayError) || error.code !== 'invalid_refresh_token') throw error
+      throw new OAuthError('invalid_grant', 'The app or the audience of the grant was removed.')
     }
   }
 

@@ -5,7 +5,11 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { createLocalJWKSet, jwtVerify } from 'jose'
+import type { GrantDeps } from '../../src/oauth/grant.ts'
+import { toOAuthRefusal } from '../../src/oauth/oauth-error.ts'
+import { createSessionAnswer } from '../../src/oauth/session-answer.ts'
 import { API_KEY_TOKEN_TYPE } from '../../src/oauth/token-exchange.ts'
+import { CALLBACK, newVerifier } from '../support/authorize.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basicAuthorization, type CallAnswer, openServer, type ServerOverrides } from '../support/http.ts'
 import { skipWithout } from '../support/missing-servers.ts'
@@ -452,6 +456,43 @@ forEachEngine(engine => {
       assert.equal(isEnded, adopt)
       assert.equal(await revokeAsApp(await signInUnder(id)), 200)
     }
+  })
+
+  test('RFC 6749: a grant whose app or audience was removed meanwhile is invalid_client or invalid_grant', async t => {
+    const { server, user, secret, requestToken, openSession } = await openWorld(engine, t)
+    const wanted = server.sessions.prepare('console', 'page', caller())
+    const pageSession = await server.storage.transaction(tx => server.sessions.open(tx, user, wanted))
+    await server.apps.change('shop', { redirectUris: [CALLBACK] })
+    const { verifier, challenge } = newVerifier()
+    const parameters = {
+      client_id: 'shop',
+      redirect_uri: CALLBACK,
+      response_type: 'code',
+      scope: 'openid',
+      resource: AUDIENCE,
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    }
+    const authorizations = await server.authorizations()
+    const checked = await authorizations.resume(parameters, null, '192.0.2.1')
+    assert.ok('request' in checked)
+    const request = { ...checked, firstSentAt: server.clock.now() }
+    const uri = await authorizations.issue(request, { user, session: pageSession }, ['openid'], caller())
+    const code = new URL(uri!).searchParams.get('code')!
+    const shopSession = await openSession('shop')
+    server.clock.advance(1)
+    await server.apps.remove('files')
+    const answer = await requestToken(
+      { grant_type: 'authorization_code', code, redirect_uri: CALLBACK, code_verifier: verifier },
+      basicAuthorization('shop', secret),
+    )
+    assert.deepEqual(errorOf(answer), [400, 'invalid_grant'])
+
+    await server.apps.remove('shop')
+    const answerOf = createSessionAnswer(server as unknown as GrantDeps)
+    const refusal = await answerOf({ user, session: shopSession.session }, null).catch(error => error)
+    const { status, body } = toOAuthRefusal(refusal)
+    assert.deepEqual([status, body.error], [401, 'invalid_client'])
   })
 
   test('an app that is removed gets no more tokens, on any node', async t => {
