@@ -19,6 +19,7 @@ import {
   DEFAULT_APP_ID,
   DEFAULT_APP_SETTINGS,
   isAppId,
+  isClientUrl,
   type LiveCredentials,
 } from './app.ts'
 import { appChanged, appRegistered, appRemoved, appSecretCreated, appSecretRemoved } from './app-changes.ts'
@@ -67,7 +68,7 @@ export interface Apps {
   /**
    * Changes the given settings; lists are replaced. A client that becomes public loses its secrets.
    *
-   * @throws KeywayError `invalid_request`, `not_found`
+   * @throws KeywayError `invalid_request`, `not_found`, `forbidden` (an app that describes itself at a URL)
    */
   change(id: string, changes: Partial<AppSettings>, by?: ActedBy): Promise<App>
   /**
@@ -84,7 +85,8 @@ export interface Apps {
    * Creates a secret, returned only here. The previous secret stays valid; the one before it is removed.
    *
    * @param removes the id of the secret that may be removed; null: no secret may be removed; absent: any secret may
-   * @throws KeywayError `not_found`, `invalid_request` (a public client, or another secret would be removed)
+   * @throws KeywayError `not_found`, `invalid_request` (a public client, or another secret would be removed), `forbidden`
+   *   (an app that describes itself at a URL)
    */
   newSecret(id: string, by?: ActedBy, removes?: string | null): Promise<NewAppSecret>
   /** Removes one secret, with effect on every node at once. @throws KeywayError `not_found` */
@@ -115,11 +117,7 @@ export function createApps({
     list: () => apps.list(),
     page: wanted => apps.page(wanted),
 
-    async find(id) {
-      const app = isAppId(id) ? await apps.find(id) : null
-      if (!app) throw noSuchApp()
-      return app
-    },
+    find,
 
     async register({ adopt = false, ...wanted }, by = BY_COMMAND_LINE) {
       const createdAt = clock.now()
@@ -148,8 +146,8 @@ export function createApps({
     },
 
     async change(id, changes, by = BY_COMMAND_LINE) {
-      const existingApp = isAppId(id) ? await apps.find(id) : null
-      if (!existingApp) throw noSuchApp()
+      const existingApp = await find(id)
+      if (isClientUrl(id)) throw describesItself()
       // Checked before the lock too, so that a wrong value costs no transaction.
       assertValid({ ...existingApp, ...changes })
       await ensureKeys({ ...existingApp, ...changes })
@@ -171,7 +169,7 @@ export function createApps({
     },
 
     async remove(id, by = BY_COMMAND_LINE) {
-      const app = isAppId(id) ? await apps.find(id) : null
+      const app = isStorableId(id) ? await apps.find(id) : null
       if (app?.firstParty || id === CLI_CLIENT_ID) throw cannotRemoveOwnApp(id)
       const now = clock.now()
       const isRemoved =
@@ -191,11 +189,13 @@ export function createApps({
     },
 
     async newSecret(id, by = BY_COMMAND_LINE, removes) {
+      await find(id)
+      if (isClientUrl(id)) throw describesItself()
       const secret = newAppSecret()
       const storedSecret = { hash: sha256(secret), createdAt: clock.now() }
       const secretId = secretIdOf(storedSecret)
       const outcome = await audit.perform<'not_found' | 'public' | 'removes_another' | null>(by, async tx => {
-        const app = isAppId(id) ? await tx.apps.lock(id) : null
+        const app = await tx.apps.lock(id)
         if (!app) return withoutChanges('not_found')
         if (app.isPublic) return withoutChanges('public')
         const removedId = removedByNext((await tx.apps.datedSecrets(id)).map(secretIdOf))
@@ -211,9 +211,8 @@ export function createApps({
     },
 
     async secrets(id) {
-      const [app, stored] = isAppId(id) ? await Promise.all([apps.find(id), apps.datedSecrets(id)]) : []
-      if (!app) throw noSuchApp()
-      return stored!.map(each => ({ id: secretIdOf(each), createdAt: each.createdAt }))
+      await find(id)
+      return (await apps.datedSecrets(id)).map(each => ({ id: secretIdOf(each), createdAt: each.createdAt }))
     },
 
     async removeSecret(id, secretId, by = BY_COMMAND_LINE) {
@@ -236,6 +235,12 @@ export function createApps({
       const isAccepted = acceptedHashes.map(hash => equals(hash, presentedHash)).includes(true)
       return isAccepted ? app : null
     },
+  }
+
+  async function find(id: string): Promise<App> {
+    const app = isStorableId(id) ? await apps.find(id) : null
+    if (!app) throw noSuchApp()
+    return app
   }
 
   function assertValid(app: App): void {
@@ -278,6 +283,11 @@ export function createApps({
   }
 }
 
+/** Whether the text may be the id of a stored app: clients that describe themselves at a URL have the URL as their id. */
+function isStorableId(text: string): boolean {
+  return isAppId(text) || isClientUrl(text)
+}
+
 function authenticatesBySecret(app: App): boolean {
   return !app.isPublic && app.jwksUri === null
 }
@@ -317,6 +327,13 @@ function alreadyTaken(field: 'id' | 'audience'): KeywayError {
 
 function noSuchApp(): KeywayError {
   return new KeywayError('not_found', 'No app with this id is registered.')
+}
+
+function describesItself(): KeywayError {
+  return new KeywayError(
+    'forbidden',
+    'This app describes itself: its settings and keys come from the document at the URL that is its id.',
+  )
 }
 
 function publicClientHasNoSecret(): KeywayError {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import * as client from 'openid-client'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { DAY } from '../../src/clock.ts'
 import {
   authorizePath,
@@ -13,6 +14,7 @@ import {
 } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { type Client, signedInClient } from '../support/page-client.ts'
+import { address, refusedWith } from '../support/services.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
 const LOCAL_NETWORKS_ALLOWED = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
@@ -88,6 +90,36 @@ forEachEngine(engine => {
       error: 'invalid_grant',
     })
   })
+})
+
+test('a client whose id is the URL of its metadata has a page for administrators, who can remove but not change it', async t => {
+  const documents = await serveDocuments(t)
+  const web = await startWeb(t, { KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true', ...LOCAL_NETWORKS_ALLOWED })
+  const id = documents.add('/client.json', { client_name: 'Tool', redirect_uris: [CALLBACK] })
+  const config = await client.discovery(new URL(web.url), id, undefined, client.None(), insecureOptions)
+  const admin = await signedInClient(web, 'admin@example.com')
+  const { users, apps, storage } = web.server.services
+  const administrator = (await storage.store.users.findByEmail(address('admin@example.com')))!
+  await users.setRole(administrator.id, 'admin', BY_COMMAND_LINE)
+  const tokens = await signInWith(config, admin, web)
+
+  const [, path] = /href="(\/admin\/apps\/http[^"]+)"/.exec(
+    await (await admin.get('/admin/apps?kind=self')).text(),
+  )!
+  const answer = await admin.get(path!)
+  assert.equal(answer.status, 200)
+  const page = await answer.text()
+  assert.ok(page.includes('It describes itself') && page.includes(CALLBACK))
+  assert.ok(!page.includes(`${path}/change`))
+  const send = async (act: string, fields: Record<string, string>) =>
+    admin.post(`${path}/${act}`, { form_token: await admin.formToken('/account'), ...fields })
+  assert.equal((await send('change', { name: 'Other', redirect_uris: CALLBACK })).status, 403)
+  for (const change of [apps.change(id, { name: 'Other' }), apps.newSecret(id)])
+    assert.equal(await refusedWith(change), 'forbidden')
+  assert.equal((await apps.find(id)).name, 'Tool')
+  assert.equal((await send('remove', { confirm: id })).status, 303)
+  assert.equal((await admin.get(path!)).status, 404)
+  await assert.rejects(client.refreshTokenGrant(config, tokens.refresh_token!), { error: 'invalid_grant' })
 })
 
 test('registration refuses what no client can be, with the reason', async t => {

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { App } from '../../apps/app.ts'
+import { type App, isClientUrl } from '../../apps/app.ts'
 import { type AppSecret, removedByNext } from '../../apps/app-secret.ts'
 import { parseId } from '../../ids.ts'
 import type { PageContext, PageKit } from '../kit.ts'
@@ -81,7 +81,7 @@ export async function renderNewSecret(kit: PageKit, c: PageContext): Promise<Res
   const id = idOf(c)
   requireRecentAdministrator(kit, c, appPath(id))
   const app = await kit.apps.find(id)
-  if (app.isPublic) throw notFound()
+  if (app.isPublic || isClientUrl(id)) throw notFound()
   const secrets = await kit.apps.secrets(id)
   const origins = await originsOf(kit, app, secrets)
   const removedSecret = removedByNext(secrets)

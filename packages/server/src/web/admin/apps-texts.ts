@@ -16,6 +16,7 @@ export const appsTexts = {
     confidential: 'Confidential client',
   },
   settings: 'Settings',
+  describesItself: 'It describes itself: its settings come from the document at the URL that is its id.',
   fields: {
     id: 'Id',
     idHint: 'a-z, 0-9 and . _ -, for example shop. It stays for good.',
@@ -79,6 +80,8 @@ export const appsTexts = {
   remove: 'Remove the app',
   removeLead:
     'Its secrets, tokens and sessions, and what people allowed it, end at once on every node. Keys that people made under its id stay theirs. Type its id to confirm.',
+  removeSelfDescribedLead:
+    'Its tokens and sessions, and what people allowed it, end at once on every node. It is listed again when a person signs in to it. Type its id to confirm.',
   mismatch: 'The id does not match. Nothing was removed.',
   staysLead: 'It is one of this service’s own apps, and cannot be removed.',
 }

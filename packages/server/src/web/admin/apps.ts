@@ -121,10 +121,15 @@ async function renderOneApp(
   const signedIn = requireReader(kit, c)
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const secrets = app.isPublic ? [] : await kit.apps.secrets(app.id)
+  const describesItself = isClientUrl(app.id)
+  const formToChange =
+    token && !describesItself
+      ? html`<form method="post" action="${appPath(app.id)}/change" class="create">${formToken(token)}${settingsFields(app, reasonField('reason'))}<button>${appsTexts.save}</button></form>`
+      : null
   const body = html`${backTo('apps')}
 <div class="head"><div><h1>${app.name}</h1><p class="lead">${kindOf(app)} · ${copyableValue('app-id', app.id)}</p></div></div>
-${await secretsCard(kit, app, secrets, token !== null && !app.isPublic)}
-<section class="card"><h2>${appsTexts.settings}</h2>${token ? html`<form method="post" action="${appPath(app.id)}/change" class="create">${formToken(token)}${settingsFields(app, reasonField('reason'))}<button>${appsTexts.save}</button></form>` : facts(app)}</section>
+${await secretsCard(kit, app, secrets, formToChange !== null && !app.isPublic)}
+<section class="card"><h2>${appsTexts.settings}</h2>${describesItself ? html`<p class="quiet">${appsTexts.describesItself}</p>` : ''}${formToChange ?? facts(app)}</section>
 ${token ? removalCard(app, token) : ''}`
   return renderAdmin(kit, c, 'apps', { title: app.name, problem }, body, problem === null ? 200 : 400)
 }
@@ -151,7 +156,7 @@ function removalCard({ id, firstParty }: App, token: string): Html {
   const removeAct = {
     action: `${appPath(id)}/remove`,
     title: appsTexts.remove,
-    lead: appsTexts.removeLead,
+    lead: isClientUrl(id) ? appsTexts.removeSelfDescribedLead : appsTexts.removeLead,
     fields: html`${textField('confirm', appsTexts.fields.id, '', { required: true })}${reasonField('remove-reason')}`,
     isFinal: true,
   }

@@ -211,7 +211,7 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       tag: TAG,
       summary: 'Change an app',
       description:
-        'Omitted fields stay, lists are replaced, an empty text removes. A key may change `name`, `token_alg`, `id_token_alg` and `require_pkce`; the rest gives rights and needs a signed-in administrator.',
+        'Omitted fields stay, lists are replaced, an empty text removes. A key may change `name`, `token_alg`, `id_token_alg` and `require_pkce`; the rest gives rights and needs a signed-in administrator. The settings of a client that describes itself at a URL come from there: 403 `forbidden`.',
       access: 'admin:write',
       body: appChange,
       example: { name: 'The other shop' },
