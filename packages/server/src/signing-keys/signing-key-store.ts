@@ -11,7 +11,6 @@ export interface SigningKeyStore {
   insertFirst(key: SigningKey): Promise<boolean>
   /** Adds a key, and sets `retiresAt` of the older keys of its algorithm where it is unset. */
   insertNext(key: SigningKey, othersRetireAt: Instant): Promise<void>
-  reseal(id: string, sealedPrivateKey: string): Promise<void>
   /** Removes keys that retired before this instant. Returns how many. */
   prune(retiredBefore: Instant): Promise<number>
 }

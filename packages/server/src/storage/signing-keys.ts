@@ -31,13 +31,6 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
           ? insertNext(tx, key, othersRetireAt)
           : insertNextOfAlgorithm(tx, { ...key, alg: key.alg }, othersRetireAt),
       ),
-    async reseal(id, sealedPrivateKey) {
-      await db
-        .updateTable('signing_keys')
-        .set({ sealed_seed: sealedPrivateKey })
-        .where('id', '=', id)
-        .execute()
-    },
     async prune(retiredBefore) {
       const deletions = await Promise.all(
         (['signing_keys', 'algorithm_keys'] as const).map(table =>
