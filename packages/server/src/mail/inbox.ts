@@ -23,13 +23,21 @@ export type Announce = (mail: LinkMail) => void
 
 interface LinkMail {
   to: EmailAddress
-  subject: string
+  template: string
   link: string
   code: string | null
 }
 
-export function printedLink({ to, link, code }: Pick<LinkMail, 'to' | 'link' | 'code'>): string {
-  return `Sign-in link for ${to}: ${link}${code ? `  (code ${code})` : ''}`
+/** What the link of a mail is for, by the mail's template. */
+const LINK_NAMES: Partial<Record<string, string>> = {
+  signup: 'Sign-in link',
+  login: 'Sign-in link',
+  email_change_old: 'Link to confirm the change of address',
+  email_change_new: 'Link to confirm the new address',
+}
+
+export function printedLink({ to, template, link, code }: LinkMail): string {
+  return `${LINK_NAMES[template] ?? 'Link'} for ${to}: ${link}${code ? `  (code ${code})` : ''}`
 }
 
 /** For development: stores mail in the service's database, sealed, instead of sending it. */
@@ -52,7 +60,8 @@ export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: A
         },
         INBOX_LENGTH,
       )
-      if (mail.link) announce?.({ to: mail.to, subject: mail.subject, link: mail.link, code: mail.code })
+      const { to, template, link, code } = mail
+      if (link) announce?.({ to, template, link, code })
     },
     async check() {},
     close() {},

@@ -4,6 +4,7 @@ import { DELETION_WAIT } from '../../src/account-changes/deletions.ts'
 import { EMAIL_CHANGE_LIFETIME } from '../../src/account-changes/email-change.ts'
 import { ACCOUNT_MAIL_LIMITS } from '../../src/account-changes/mail-limits.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { createMail } from '../../src/services.ts'
 import { createBackupStore } from '../../src/storage/backup.ts'
 import { createDb } from '../../src/storage/engine.ts'
 import { forEachEngine } from '../support/engines.ts'
@@ -47,6 +48,22 @@ async function tablesWith({ opened }: Services, text: string): Promise<string[]>
 }
 
 forEachEngine(engine => {
+  test('the local inbox prints each link with what it is for', async t => {
+    const services = await openServices(engine, t)
+    const lines: string[] = []
+    const config = { ...services.config, mail: { kind: 'inbox' as const } }
+    const { dispatcher } = await createMail({ ...services, config }, line => lines.push(line))
+    const ada = await services.signIn(OLD_ADDRESS)
+    await requestChange(services, ada)
+    await dispatcher.drain()
+    const printed = lines.map(line => line.slice(0, line.indexOf(': ')))
+    assert.deepEqual(printed.toSorted(), [
+      `Link to confirm the change of address for ${OLD_ADDRESS}`,
+      `Link to confirm the new address for ${NEW_ADDRESS}`,
+      `Sign-in link for ${OLD_ADDRESS}`,
+    ])
+  })
+
   test('an address changes once both addresses confirmed, in either order', async t => {
     const services = await openServices(engine, t)
     const { emailChanges } = services

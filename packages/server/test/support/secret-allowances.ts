@@ -18,7 +18,7 @@ const ALLOWED: readonly Allowance[] = [
   {
     kinds: ['link token', 'login code'],
     place: /^stdout of /,
-    before: /^Sign-in link for \S+: /,
+    before: /^(Sign-in link|Link to confirm the (change of address|new address)) for \S+: /,
     why: '`inbox:`, the default on a loopback address, keeps mail on this machine: this line is the mail',
   },
   {
