@@ -1,5 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { PageRequest, Slice } from '../paging.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import type { UserSearch } from '../users/user-store.ts'
 import { ADDRESS_PARTS_INDEX, MIN_PART_LENGTH, searchAddressParts } from './address-parts.ts'
@@ -59,6 +60,8 @@ async function chooseComparison(
   const mayBePart = text.length >= MIN_PART_LENGTH && (await hasIndex?.(ADDRESS_PARTS_INDEX))
   if (mayBePart && !hasAt) return { part: text }
   const beginningOfAddress = { column: ADDRESS, beginning: text }
+  // Who types a whole address wants to know whether it has an account, and not who has a similar one.
+  if (parseEmailAddress(text)) return beginningOfAddress
   const firstPage = { limit: 1, after: null }
   const { rows } = await selectByText(binaryCollation, beginningOfAddress, firstPage, 1).execute(db)
   if (rows.length > 0) return beginningOfAddress

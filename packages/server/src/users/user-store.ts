@@ -12,8 +12,8 @@ export interface UserSearch {
    */
   by?: /**
    * The beginning of an address, or, if no address begins with it, of a domain. On engines with a trigram index three or
-   * more characters match any part of an address, with an `@` only if no address begins with them; results are then
-   * sorted newest first.
+   * more characters match any part of an address, and results are then sorted newest first. With an `@` they do so only
+   * if they are no whole address and no address begins with them.
    */
     | { addressBeginning: string }
     /** The beginning of a domain, with its `@`. */

@@ -44,6 +44,7 @@ forEachEngine(engine => {
     assert.deepEqual(await emails('/users?query=Example.org'), ['bob@example.org'], 'a domain without its @')
     assert.deepEqual(await emails('/users?query=%20Bob@Example.ORG%20'), ['bob@example.org'])
     const byPart = await emails('/users?query=ob@example')
+    assert.deepEqual(await emails('/users?query=ob@example.org'), [], 'a whole address without account')
     assert.deepEqual(byPart, engine === 'postgres' ? ['bob@example.org'] : [], 'with trigrams any part')
     assert.deepEqual(
       (await emails('/users?query=@example.')).toSorted(),

@@ -35,7 +35,7 @@ const peopleQuery = pageQuery.extend({
     .optional()
     .meta({
       description:
-        'The beginning of an address (`ada`), of a domain (`@example`, or `example` if no address begins with it), or of a key (`svc_Ab3`), or an id. Ordered by what is searched. Where the database has trigrams, any part of an address from three characters on, newest first; with an `@` in it only if no address begins with it.',
+        'The beginning of an address (`ada`), of a domain (`@example`, or `example` if no address begins with it), or of a key (`svc_Ab3`), or an id. Ordered by what is searched. Where the database has trigrams, any part of an address from three characters on, newest first; with an `@` in it only if it is no whole address and no address begins with it.',
     }),
   status: z
     .enum(['active', 'suspended', 'deleted'], { error: 'must be active, suspended or deleted' })
