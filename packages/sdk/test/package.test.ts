@@ -47,7 +47,7 @@ async function serveTarball(t: TestContext): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/sdk.tgz`
 }
 
-/** A project with the package installed, shared by all tests that do not change it. */
+/** A project with the package installed, which tests share: each adds files of its own and changes no others. */
 let installedProject: Promise<string> | undefined
 after(async () => installedProject && rmSync(await installedProject, { recursive: true, force: true }))
 

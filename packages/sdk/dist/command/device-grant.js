@@ -1,7 +1,7 @@
 import { pause, systemClock } from '../clock.js';
 import { userAgent } from '../environment.js';
 import { errorFromFetch, KeywayError } from '../errors.js';
-/** The id of the service's built-in client for this command. */
+/** The id of the service's built-in client, under which `login` asks for a key. */
 const CLIENT_ID = 'keyway-cli';
 const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
 /** Added to the polling interval at each `slow_down` (RFC 8628 section 3.5). */

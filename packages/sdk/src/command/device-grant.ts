@@ -2,7 +2,7 @@ import { pause, systemClock } from '../clock.ts'
 import { userAgent } from '../environment.ts'
 import { errorFromFetch, KeywayError } from '../errors.ts'
 
-/** The id of the service's built-in client for this command. */
+/** The id of the service's built-in client, under which `login` asks for a key. */
 const CLIENT_ID = 'keyway-cli'
 const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code'
 /** Added to the polling interval at each `slow_down` (RFC 8628 section 3.5). */

@@ -46,9 +46,9 @@ export const RETENTION = {
    * may add its last batch twice.
    */
   usageFlushes: 30 * DAY,
-  /** The feed of revocations goes back 20 minutes; a node that was disconnected reloads the status of all its keys. */
+  /** The feed of revocations goes back 20 minutes; nodes that were cut off for longer reload the status of all keys. */
   endings: HOUR,
-  /** Longer than the longest window, in which a dead node's leases still count; its row says when they ended. */
+  /** Rows of dead nodes, which say when their leases ended. Longer than the longest window: so long these count. */
   limitHolders: 2 * DAY,
   /** Longer than the overlap in which a replaced key may still use the quota that it shares with its successor. */
   retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,

@@ -24,8 +24,8 @@ export interface LeasedWork<Item extends { id: string }> {
   /** Leases at most `capacity` due items by a conditional update. */
   lease(now: Instant, leasedUntil: Instant, capacity: number): Promise<Item[]>
   /**
-   * Releases this node's leases on all items except `heldIds`: the node does not know of a lease if the answer to the
-   * statement was lost.
+   * Releases this node's leases on all items except `heldIds`: the node does not know of a lease if the answer to
+   * `lease` was lost.
    */
   releaseUnknown(heldIds: readonly string[]): Promise<unknown>
   /** When the next item is due for which this node has capacity, leased items included; null if there is none. */

@@ -16,7 +16,7 @@ export interface OutboxStore {
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
   /**
    * Releases this node's leases on all messages except `knownIds`: the node does not know of a lease if the answer to
-   * the statement was lost.
+   * `lease` was lost.
    */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
   /**

@@ -31,8 +31,8 @@ export interface SessionStore {
 }
 
 /**
- * Changes of sessions. Their transaction also records what other nodes, people, webhooks and the journal learn of an
- * end, and webhooks of a new session (endings/facts.ts).
+ * Changes of sessions. Their transaction also records an end for other nodes, the person, webhooks and the journal, and
+ * a new session for webhooks (endings/facts.ts).
  */
 export interface SessionChanges {
   insert(session: Session): Promise<void>

@@ -72,8 +72,8 @@ export interface AdministrativeUserChanges {
 }
 
 /**
- * Changes of accounts. Their transaction also announces each one to webhooks, and records for other nodes, the owner
- * and the journal if an account ends, or its address or the date of its deletion changes (endings/facts.ts).
+ * Changes of accounts. Their transaction also announces each to webhooks, and records for other nodes, the owner and
+ * the journal that an account ended, or that its address or the date of its deletion changed (endings/facts.ts).
  */
 export interface UserChanges {
   /** Returns false and writes nothing if the address has an account already. */

@@ -74,7 +74,7 @@ export interface WebhookDeliveryStore {
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
   /**
    * Releases this node's leases on all queues except `knownIds`: the node does not know of a lease if the answer to
-   * the statement was lost.
+   * `lease` was lost.
    */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
   /**
