@@ -46,5 +46,4 @@ export declare function errorFromResponse(response: Response): Promise<KeywayErr
 export declare function errorFromProblem(problem: Problem, fallback?: Pick<KeywayErrorDetails, 'requestId' | 'retryAfter'>): KeywayError;
 /** Converts an error that `fetch` threw to `network_error`; returns a `KeywayError` as it is. */
 export declare function errorFromFetch(cause: unknown, url: string): KeywayError;
-/** The error with which sends and requests reject when their agent is closed. */
 export declare function closedError(): KeywayError;

@@ -82,7 +82,6 @@ async function readProblem(response) {
 function parseRetryAfter(header) {
     return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
 }
-/** The error with which sends and requests reject when their agent is closed. */
 export function closedError() {
     return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.');
 }

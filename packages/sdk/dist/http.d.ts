@@ -8,11 +8,10 @@ export interface JsonRequest {
 /** One request without retries. Resolves with undefined for a response with status 204. */
 export declare function requestJson<Answer>(fetch: typeof globalThis.fetch, url: string, { method, body, headers, signal }: JsonRequest): Promise<Answer>;
 export interface RetryOptions {
-    /** Maximum number of retries. */
     maxRetries: number;
     /** Longest `Retry-After` to wait for, in seconds; beyond it the error is thrown. */
     longestWaitSeconds: number;
-    /** Timeout of each attempt, in milliseconds. */
+    /** For each attempt. */
     timeoutMs: number;
     clock?: SdkClock;
 }

@@ -1,7 +1,6 @@
 /** A public key of the issuer, for one algorithm. */
 export interface VerificationKey {
     alg: TokenAlg;
-    /** Whether the signature of the message was made with this key. */
     verify(message: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>): Promise<boolean>;
 }
 export declare const TOKEN_ALGS: readonly ['EdDSA', 'ES256', 'RS256'];

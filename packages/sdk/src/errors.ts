@@ -119,7 +119,6 @@ function parseRetryAfter(header: string | null): number | undefined {
   return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined
 }
 
-/** The error with which sends and requests reject when their agent is closed. */
 export function closedError(): KeywayError {
   return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.')
 }

@@ -46,11 +46,10 @@ export async function requestJson<Answer>(
 }
 
 export interface RetryOptions {
-  /** Maximum number of retries. */
   maxRetries: number
   /** Longest `Retry-After` to wait for, in seconds; beyond it the error is thrown. */
   longestWaitSeconds: number
-  /** Timeout of each attempt, in milliseconds. */
+  /** For each attempt. */
   timeoutMs: number
   clock?: SdkClock
 }

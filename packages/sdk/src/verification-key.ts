@@ -8,7 +8,6 @@ const MIN_RSA_BYTES = 256
 /** A public key of the issuer, for one algorithm. */
 export interface VerificationKey {
   alg: TokenAlg
-  /** Whether the signature of the message was made with this key. */
   verify(message: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>): Promise<boolean>
 }
 

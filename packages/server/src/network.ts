@@ -1,6 +1,5 @@
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
-/** The client of a request. */
 export interface Caller {
   /** The canonical IP address of the client; IPv4-mapped IPv6 is IPv4. */
   address: string

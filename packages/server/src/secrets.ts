@@ -62,7 +62,7 @@ export interface Secrets {
    * is authenticated, so a sealed value does not open in another row.
    */
   seal(purpose: Purpose, plaintext: Buffer, context: string): string
-  /** Decrypts a sealed value. @throws SealError */
+  /** @throws SealError */
   open(purpose: Purpose, sealed: string, context: string): Buffer
   /**
    * A 32-byte key for one use, derived from the secret with this id, by default the first; null for an unknown id.

@@ -54,7 +54,7 @@ export class KeyVerifier {
     this.#inProgress--
   }
 
-  /** Never rejects: errors reject the promises of the batch. */
+  /** Never rejects: an error rejects the promises of the batch instead. */
   async #send(batch: readonly PendingVerification[]): Promise<void> {
     if (batch.length === 1) return this.#sendAlone(batch[0]!)
     try {

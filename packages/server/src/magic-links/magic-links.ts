@@ -57,7 +57,6 @@ export interface MagicLinks {
    * whether this browser requested the link.
    */
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
-  /** What the limits of an address refuse now. Takes no lock. */
   limitsOf(email: EmailAddress): Promise<SignInLimits>
   /** Resets the limits of an address, for mails and for wrong codes, and records that in the audit. */
   clearLimits(email: EmailAddress, by: ActedBy): Promise<void>

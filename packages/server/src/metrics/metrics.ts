@@ -1,7 +1,6 @@
 import { type Aggregator, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Log } from '../log.ts'
 
-/** One response, as the HTTP layer reports it. */
 export interface ObservedAnswer {
   method: string
   /** The declared path (`/v1/api-keys/{key_id}`), never the requested one: labels must stay few. */

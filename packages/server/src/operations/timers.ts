@@ -39,7 +39,6 @@ export interface Timers {
   stop(): void
 }
 
-/** The periodic jobs of a running node. */
 export function createTimers({
   storage,
   clock,

@@ -32,7 +32,6 @@ export interface OutboxStore {
   retryLater(id: string, leasedUntil: Instant, nextAttemptAt: Instant, error: string): Promise<boolean>
   /** When the next message is due, or the next lease expires; null if no message is queued. */
   nextDue(): Promise<Instant | null>
-  /** The newest messages to this address. */
   recentFor(recipient: EmailAddress, limit: number): Promise<OutboxMessage[]>
   /** The messages in this state, or all messages if `state` is null; newest first. */
   list(state: MessageState | null, page: PageRequest): Promise<Slice<OutboxMessage>>

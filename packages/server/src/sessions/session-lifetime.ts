@@ -8,7 +8,6 @@ export interface SessionLifetimes {
   refreshGraceSeconds: number
 }
 
-/** Whether the session is neither ended nor expired at `now`. */
 export function isLive(session: Session, lifetimes: SessionLifetimes, now: Instant): boolean {
   return session.endedAt === null && now < expiryIfUnused(session, lifetimes)
 }

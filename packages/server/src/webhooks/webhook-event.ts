@@ -59,7 +59,6 @@ export interface WebhookEvent {
   data: WebhookData
 }
 
-/** The stored form of a subject. */
 export function subjectText({ type, id }: WebhookSubject): string {
   return `${type}:${id}`
 }

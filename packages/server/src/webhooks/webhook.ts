@@ -20,7 +20,6 @@ export const LEASE = 30 * SECOND
 /** Maximum number of bytes of a response that the log keeps. */
 export const MAX_LOGGED_ANSWER_BYTES = 1024
 
-/** An endpoint that events are sent to. */
 export interface Webhook {
   id: string
   url: string
