@@ -130,7 +130,8 @@ type Shape = Record<string, Check>
 const nonEmptyString: Check = value => typeof value === 'string' && value !== ''
 const integer: Check = value => Number.isSafeInteger(value)
 /** An integer in the range of Date, from 1970 on. */
-const instant: Check = value => integer(value) && (value as number) >= 0 && (value as number) <= 8.64e15
+const count: Check = value => integer(value) && (value as number) >= 0
+const instant: Check = value => count(value) && (value as number) <= 8.64e15
 const nullable =
   (check: Check): Check =>
   value =>
@@ -171,7 +172,7 @@ const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
   opened: {
     instance: optional(nonEmptyString),
     file: optional(nonEmptyString),
-    beside: optional(listOf(objectOf({ file: nonEmptyString, bytes: instant }))),
+    beside: optional(listOf(objectOf({ file: nonEmptyString, bytes: count }))),
   },
   closed: {},
   api_key: {

@@ -1,8 +1,7 @@
 import { limits as limitsBody } from '../http/limits-object.ts'
 import { NO_LIMITS, type WantedLimits } from '../limits/limit.ts'
 import { OperatorError, UsageError } from '../operator-error.ts'
-
-type Options = Record<string, string | boolean | undefined>
+import type { Options } from './command.ts'
 
 /** The limits that the options of `keys limit` name, by the rules of the HTTP API. @throws UsageError, OperatorError */
 export function limitsOf({ clear, requests, spend, quota, refill }: Options): WantedLimits {

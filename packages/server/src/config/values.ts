@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
-import { type MicroDollars, parseAmount } from '../billing/money.ts'
+import { type MicroDollars, parseAmountOrZero } from '../billing/money.ts'
 import { parseCidr } from '../network.ts'
 import { Mistake } from './mistakes.ts'
 
@@ -52,7 +52,7 @@ export const bearerToken: Parser<string> = text => {
 
 /** Parses an amount in dollars, or 0, to micro-dollars. */
 export const amountOrZero: Parser<MicroDollars> = text => {
-  const amount = /^0(\.0{1,6})?$/.test(text) ? 0 : parseAmount(text)
+  const amount = parseAmountOrZero(text)
   if (amount !== null) return amount
   throw new Mistake(`must be an amount in dollars with at most 6 decimal places, not ${JSON.stringify(text)}`)
 }
