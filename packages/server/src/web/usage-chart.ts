@@ -15,7 +15,7 @@ interface Bar {
   refused: number
 }
 
-/** How long after a use the counts may lack it at most: they are stored some seconds after `lastUsedAt`. */
+/** For how long at most the counts lack a use: they are stored some seconds after `lastUsedAt`. */
 const COUNTED_WITHIN = MINUTE
 
 /** What the text for a period without uses depends on. */
