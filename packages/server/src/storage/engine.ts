@@ -123,7 +123,7 @@ export interface Engine {
    */
   toStartError(error: unknown): unknown
   load?(): EngineLoad
-  /** Resolves with the reason when this engine can never write again; absent if the engine always recovers. */
+  /** Resolves with the reason once this engine can never write again; absent if the engine always recovers. */
   readonly failure?: Promise<Error>
   /**
    * Whether the timeouts of statements, locks and idle transactions are in force; a connection pooler may drop these

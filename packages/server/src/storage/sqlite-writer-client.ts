@@ -28,7 +28,7 @@ export interface Writer {
   request(request: WithoutId<Extract<WriterRequest, { id: number }>>): Promise<Result>
   /** Does not wait: requests are executed in order, and the next response of the batch reports a failure. */
   post(request: Extract<WriterRequest, { kind: 'release' | 'rollback' }>): void
-  /** Resolves with the reason when the thread ends before `close`. */
+  /** Resolves with the reason if the thread ends before `close` was called. */
   readonly failure: Promise<Error>
   close(): Promise<void>
 }

@@ -34,7 +34,6 @@ setInterval(() => {
   }
 }, AGES_UPDATE_MS)
 
-/** Shows times in the reader's time zone. */
 function localizeTimes(root) {
   for (const element of root.querySelectorAll('time')) {
     const date = new Date(element.dateTime)

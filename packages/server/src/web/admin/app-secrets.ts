@@ -15,7 +15,7 @@ import { adminTexts } from './texts.ts'
 /** Maximum number of audit rows that are searched for the creation of the app's two secrets. */
 const MAX_AUDIT_ROWS = 20
 
-/** Who created each secret and why, by the id of the secret; secrets of which that is unknown are absent. */
+/** Who created a secret and why, by the secret's id; without secrets of unknown origin. */
 type Origins = ReadonlyMap<string, Html>
 
 /** The secrets of an app, each with the time of its creation, and its actor and reason if the audit has them. */

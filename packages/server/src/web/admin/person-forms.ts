@@ -7,7 +7,7 @@ import { adminTexts } from './texts.ts'
 
 export const MAX_DESCRIPTION_LENGTH = 200
 
-/** The forms to add credit and to rename. @param creditId identifies the credit, so that a form sent twice adds one */
+/** @param creditId identifies the credit that the form adds, so that sending the form twice adds it once */
 export function supportCard(user: User, token: string, creditId: string): Html {
   const { person } = adminTexts
   const form = (name: string, title: string, fields: Html) =>
