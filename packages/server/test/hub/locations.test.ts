@@ -181,7 +181,7 @@ describe('a node', () => {
   })
 
   test('that counted as dead records its users again, also if that fails at first', async t => {
-    const { services, url, key, nodeId, beat, recordedNodes, database, writes } = await openRecording(t)
+    const { services, url, key, nodeId, beat, recordedNodes, database, writes } = await openRecordingWrites(t)
     await connect(services, url, key)
     await beat()
     // As another node does that takes this one for dead.
@@ -220,10 +220,10 @@ describe('a node', () => {
 })
 
 /**
- * A hub whose other nodes, heartbeats and records of its users' locations are controlled by the test: `writes` lists the
- * records, and each waits for `beforeWrite`.
+ * Opens a hub whose other nodes and heartbeats the test controls, and whose writes of its users' locations it records:
+ * `writes` lists them, and each waits for `beforeWrite`.
  */
-async function openRecording(t: TestContext) {
+async function openRecordingWrites(t: TestContext) {
   t.after(() => mock.timers.reset())
   mock.timers.enable({ apis: ['setInterval'] })
   const writes: string[] = []
@@ -265,7 +265,7 @@ async function openRecording(t: TestContext) {
 
 describe('the record of the nodes of a user', () => {
   test('has a node until ten seconds after its last connection of the user has closed', async t => {
-    const { services, hub, url, key, nodeId, beat, recordedNodes, writes } = await openRecording(t)
+    const { services, hub, url, key, nodeId, beat, recordedNodes, writes } = await openRecordingWrites(t)
     const client = await connect(services, url, key)
     await beat()
     client.socket.close(1000)
@@ -282,7 +282,7 @@ describe('the record of the nodes of a user', () => {
   })
 
   test('gets no node whose last connection of the user was closed before it could be recorded', async t => {
-    const { services, hub, url, key, beat, recordedNodes, database, writes } = await openRecording(t)
+    const { services, hub, url, key, beat, recordedNodes, database, writes } = await openRecordingWrites(t)
     database.beforeWrite = async () => Promise.reject(new Error('the disk is full'))
     const client = await connect(services, url, key)
     client.socket.close(1000)
@@ -298,7 +298,7 @@ describe('the record of the nodes of a user', () => {
   })
 
   test('keeps a node whose record could not be removed only until the database works again', async t => {
-    const { services, hub, url, key, beat, recordedNodes, database } = await openRecording(t)
+    const { services, hub, url, key, beat, recordedNodes, database } = await openRecordingWrites(t)
     const client = await connect(services, url, key)
     client.socket.close(1000)
     await until('it is gone', () => hub.connectionCount === 0)
@@ -312,7 +312,7 @@ describe('the record of the nodes of a user', () => {
   })
 
   test('gets no user of a node that has stopped, though a record was being written', async t => {
-    const { services, hub, url, key, database, writes } = await openRecording(t)
+    const { services, hub, url, key, database, writes } = await openRecordingWrites(t)
     const eve = await services.signIn('eve@example.com')
     const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     database.beforeWrite = async () => {
@@ -335,7 +335,7 @@ describe('the record of the nodes of a user', () => {
 
 describe('another node that has connections of a user', () => {
   test('is notified of this one once it is alive, or again if it does not confirm, and not after that', async t => {
-    const { services, url, key, userId, beat, addPeer } = await openRecording(t)
+    const { services, url, key, userId, beat, addPeer } = await openRecordingWrites(t)
     const peer = await addPeer({ hasUser: true, isSilent: true })
     await connect(services, url, key)
     assert.deepEqual(peer.received, [], 'it is not known to be alive')

@@ -6,15 +6,18 @@ import { MAX_KEPT_MESSAGES } from '../../src/hub/message-log.ts'
 import { parseResume } from '../../src/hub/resume-token.ts'
 import { until } from '../support/patience.ts'
 import { Client, connect, tokenOf } from './fixture.ts'
-import { aConnectionOf, aFrame, openAmongPeers, type Peer, stateOf } from './support/peers.ts'
+import { connectionOn, messageFrame, openAmongPeers, type Peer, parseState } from './support/peers.ts'
 
-/** An agent's connection on a peer, and the question with which the hub requested it when its agent came to the hub. */
+/**
+ * Has an agent come to the hub with a connection that it had on a peer. Returns the connection, and the question with
+ * which the hub requested it.
+ */
 async function requestMove(
   { services, url, userId, key, nodeId }: Awaited<ReturnType<typeof openAmongPeers>>,
   peer: Peer,
   lastSeq = 0,
 ) {
-  const moving = aConnectionOf(peer, userId, key.id)
+  const moving = connectionOn(peer, userId, key.id)
   const client = new Client(url, await tokenOf(services, key), { headers: moving.headers(lastSeq) })
   const { question, from } = await peer.next('release')
   assert.equal(from, nodeId)
@@ -29,9 +32,9 @@ describe('a connection that moves here', () => {
     const [peer, sender] = [await hub.addPeer(), await hub.addPeer()]
     const moving = await requestMove(hub, peer, lastSeq)
     const { connectionId: to } = moving.identity
-    /** Sends a message to the connection from another node, where it has this number. */
+    /** Has another node send the connection its message with this number. */
     const deliver = (from: Peer, number: number) =>
-      from.order({ op: 'deliver', userId: hub.userId, to, frame: aFrame(`${number}`), number })
+      from.order({ op: 'deliver', userId: hub.userId, to, frame: messageFrame(`${number}`), number })
     const isResumed = async () => (await moving.client.next('ready')).resumed
     return { ...hub, ...moving, peer, sender, deliver, isResumed }
   }
@@ -43,7 +46,7 @@ describe('a connection that moves here', () => {
     ] as const) {
       const { release, question, sender, deliver, isResumed, client } = await move(t)
       deliver(sender, late)
-      release(question, { messages: [[`${sender.id}:5`, aFrame('5')]] })
+      release(question, { messages: [[`${sender.id}:5`, messageFrame('5')]] })
       assert.equal(await isResumed(), isInOrder)
       if (!isInOrder) continue
       assert.deepEqual([(await client.next('message')).data, (await client.next('message')).data], ['5', '6'])
@@ -55,7 +58,7 @@ describe('a connection that moves here', () => {
       const { release, question, sender, deliver, isResumed } = await move(t, lastSeq)
       const messages = Array.from({ length: MAX_KEPT_MESSAGES }, (_, n): [string, string] => [
         `${sender.id}:${n + 1}`,
-        aFrame(`${n}`),
+        messageFrame(`${n}`),
       ])
       deliver(sender, MAX_KEPT_MESSAGES + 1)
       release(question, { messages })
@@ -65,10 +68,10 @@ describe('a connection that moves here', () => {
 
   test('gets no message twice that its old node delivered before it handed the connection over', async t => {
     const { release, question, peer, sender, deliver, isResumed, client } = await move(t)
-    deliver(sender, 1) // which the state has too
+    deliver(sender, 1) // which the released state has too
     deliver(peer, 7) // delivered there, received by the agent and no longer kept
     deliver(peer, 8)
-    release(question, { messages: [[`${sender.id}:1`, aFrame('1')]], passed: [[peer.id, 7]] })
+    release(question, { messages: [[`${sender.id}:1`, messageFrame('1')]], passed: [[peer.id, 7]] })
     assert.equal(await isResumed(), true)
     await client.flush()
     assert.deepEqual(
@@ -84,12 +87,12 @@ describe('a connection that moves here', () => {
     for (const arrives of [true, false]) {
       const { hub, release, question, peer, sender, identity, userId } = await move(t)
       const pendingOutcome = hub.sendTo(userId, identity.connectionId, 'x')
-      const lacks = (node: Peer, asked: number) =>
-        node.send({ kind: 'released', question: asked, part: 0, parts: 0, text: '' })
+      const denyHaving = (node: Peer, releaseQuestion: number) =>
+        node.send({ kind: 'released', question: releaseQuestion, part: 0, parts: 0, text: '' })
       if (arrives) release(question)
       else {
-        lacks(peer, question)
-        lacks(sender, (await sender.next('release')).question)
+        denyHaving(peer, question)
+        denyHaving(sender, (await sender.next('release')).question)
       }
       assert.deepEqual(await pendingOutcome, arrives ? { delivered: 0, held: 1 } : null)
     }
@@ -114,7 +117,7 @@ describe('a connection that moves here', () => {
   test('is handed on to a third node that asks for it meanwhile, once it has arrived', async t => {
     const { addPeer, userId, key } = await openAmongPeers(t)
     const [old, next] = [await addPeer(), await addPeer()]
-    const { identity, headers, release } = aConnectionOf(old, userId, key.id)
+    const { identity, headers, release } = connectionOn(old, userId, key.id)
     old.send({ kind: 'adopt', connections: [identity] })
     const { question, secretHash } = await old.next('release')
     assert.equal(secretHash, null)
@@ -122,10 +125,10 @@ describe('a connection that moves here', () => {
     next.send({ kind: 'release', question: 1, ...identity, secretHash: request.secretHash, lastSeq: 0 })
     await setImmediate()
     assert.ok(!kindsOf(next.received).includes('released'), 'it has not arrived')
-    release(question, { messages: [[`${old.id}:1`, aFrame('1')]] })
+    release(question, { messages: [[`${old.id}:1`, messageFrame('1')]] })
     const answer = await next.next('released')
     assert.deepEqual([answer.question, answer.parts], [1, 1])
-    assert.deepEqual(stateOf(answer).messages, [[`${old.id}:1`, aFrame('1')]])
+    assert.deepEqual(parseState(answer).messages, [[`${old.id}:1`, messageFrame('1')]])
   })
 })
 
@@ -148,7 +151,7 @@ describe('a connection that moves away', () => {
       services.clock.advance(3000)
       const { secretHash } = parseResume(`${ready.resume_token}.0`)!
       peer.send({ kind: 'release', question: 1, ...identity, secretHash, lastSeq: 1 })
-      const state = stateOf(await peer.next('released'))
+      const state = parseState(await peer.next('released'))
       const firstNumber = breaks ? 3 : 1
       assert.deepEqual(
         { ...state, messages: state.messages.map(([origin]: [string]) => origin) },
@@ -170,7 +173,7 @@ describe('a connection that moves away', () => {
 })
 
 describe('a node that shuts down', () => {
-  /** Takes over a connection that the hub has offered. */
+  /** Takes over all connections that the hub offers next, and returns their ids. */
   const takeOver = async (peer: Peer) => {
     const { connections } = await peer.next('adopt')
     for (const [question, identity] of connections.entries())
@@ -222,7 +225,7 @@ describe('a node that shuts down', () => {
   test('offers a connection that is still moving here once it has arrived, and takes over no further one', async t => {
     const { hub, userId, key, addPeer } = await openAmongPeers(t)
     const [old, next] = [await addPeer(), await addPeer()]
-    const [arriving, late] = [aConnectionOf(old, userId, key.id), aConnectionOf(old, userId, key.id)]
+    const [arriving, late] = [connectionOn(old, userId, key.id), connectionOn(old, userId, key.id)]
     old.send({ kind: 'leaving' })
     old.send({ kind: 'adopt', connections: [arriving.identity] })
     const { question } = await old.next('release')

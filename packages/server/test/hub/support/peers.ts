@@ -15,7 +15,7 @@ type Order<Op extends Command> = Extract<RelayMessage, { kind: 'order' }> & {
   order: Extract<RelayCommand, { op: Op }>
 }
 
-/** Peers stay alive in the database for the whole test. */
+/** How far ahead the heartbeats of peers are recorded, so that peers count as alive for the whole test. */
 const LEASE_MS = 86_400_000
 
 /** Another node, played by the test: it sees what the hub sends to it, and sends what the test says. */
@@ -34,9 +34,9 @@ export interface Peer {
 }
 
 /**
- * Opens a hub whose other nodes are played by the test, so that the test decides what arrives when. Everything arrives
- * at once, in one order for all nodes; the hub receives its own events too. Before an event arrives, `beforeDelivery`
- * is awaited.
+ * Opens a hub whose other nodes are played by the test, so that the test decides what arrives when. Events arrive at
+ * once and in the same order at all nodes; the hub receives its own events too. Before an event arrives,
+ * `beforeDelivery` is awaited.
  */
 export async function openAmongPeers(
   t: TestContext,
@@ -101,9 +101,9 @@ export async function openAmongPeers(
 }
 
 interface PeerOptions {
-  /** Whether it is recorded as having connections of the test's user. */
+  /** Whether the peer is recorded as having connections of the test's user. */
   hasUser?: boolean
-  /** Whether it confirms no notices, and is found only by the next heartbeat of the hub. */
+  /** Whether the peer confirms no notices and sends no ping, so that the hub finds it only at its next heartbeat. */
   isSilent?: boolean
   /** The relay version; 0 for a node of the previous minor version, which sends no notices. */
   version?: number
@@ -149,7 +149,7 @@ function createPeer(
 }
 
 interface Release {
-  /** The messages that are kept, each with its origin. All of them were written to the agent unless `heldSeq` is given. */
+  /** The kept messages, each with its origin. Unless `heldSeq` is given, all of them were written to the agent. */
   messages?: [origin: string, frame: string][]
   heldSeq?: number
   /** See `MessageLog.leftNodes`. */
@@ -157,7 +157,7 @@ interface Release {
 }
 
 /** A connection that an agent had on a peer, with what the agent and the peer need to move it to the hub. */
-export function aConnectionOf(peer: Peer, userId: string, keyId: string) {
+export function connectionOn(peer: Peer, userId: string, keyId: string) {
   const connectionId = newId(1)
   const { token, secretHash } = newResumeToken(peer.id, connectionId)
   return {
@@ -174,11 +174,10 @@ export function aConnectionOf(peer: Peer, userId: string, keyId: string) {
 }
 
 /** The frame of a message with this data, as nodes relay it. */
-export function aFrame(data: string): string {
+export function messageFrame(data: string): string {
   return encodeMessage({ id: data, from: 'api', from_key_id: null, data })!
 }
 
-/** What a released state says, besides the connection's secret. */
-export function stateOf({ text }: Extract<RelayMessage, { kind: 'released' }>) {
+export function parseState({ text }: Extract<RelayMessage, { kind: 'released' }>) {
   return JSON.parse(text)
 }
