@@ -2,8 +2,8 @@
 
 document.documentElement.classList.add('js')
 
-// Removes the link's token from the address bar and the history; the form still has it. Removes `done`, so that a
-// reload does not repeat the notice.
+// Removes the token of a mailed link from the address bar and the history; the form still has it. Removes `done`, so
+// that a reload does not repeat the notice.
 const pageUrl = new URL(location.href)
 if (['/verify', '/account/email'].includes(pageUrl.pathname)) history.replaceState(null, '', pageUrl.pathname)
 else if (pageUrl.searchParams.has('done')) {
