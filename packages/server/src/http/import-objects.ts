@@ -7,7 +7,7 @@ import type { UserToImport } from '../users/import.ts'
 import { email, instant, name, nullIfEmpty, optional, parsed, strict } from './body-fields.ts'
 import { EXAMPLE_IDS } from './example-ids.ts'
 import { externalId } from './key-attachments.ts'
-import { scopes } from './key-scopes.ts'
+import { importedScopes } from './key-scopes.ts'
 
 /** Schemas of the rows of an import, for requests and for files. */
 
@@ -29,7 +29,7 @@ export const importedKey = strict({
   sha256,
   prefix,
   name: optional(name),
-  scopes,
+  scopes: importedScopes,
   expires_at: optional(instant),
   external_id: optional(externalId),
 }).refine(row => (row.user_id === undefined) !== (row.email === undefined), {

@@ -150,7 +150,7 @@ forEachEngine(engine => {
       [{ sha256: 'abc' }, 'keys.1.sha256'],
       [{ prefix: 'much too long' }, 'keys.1.prefix'],
       [{ prefix: 'a b' }, 'keys.1.prefix'],
-      [{ scopes: undefined }, 'keys.1.scopes'],
+      [{ scopes: undefined }, 'keys.1.scopes', /^is required: a list of scopes \(\[\] for all permissions\)/],
       [{ scopes: ['agent:fly'] }, 'keys.1.scopes.0'],
       [{ scopes: ['admin:read'] }, 'keys.1.scopes', /admin:… for administrators only/],
       [{ user_id: admin.user.id }, 'keys.1'],

@@ -56,6 +56,17 @@ describe('the API document', () => {
     assert.doesNotMatch(text, /\$defs/)
   })
 
+  test('says that scopes may be omitted for a key that is created, and not for one that is imported', async t => {
+    const { get } = await openServer('sqlite', t)
+    const { body: document } = await get('/openapi.json')
+    const bodyOf = (path: string) =>
+      document.paths[path].post.requestBody.content['application/json'].schema.properties
+    const newKeyScopes = bodyOf('/v1/api-keys').scopes.description
+    const importedScopes = bodyOf('/v1/admin/api-keys/import').keys.items.properties.scopes.description
+    assert.match(newKeyScopes, /Omitted or empty: all permissions\.$/)
+    assert.match(importedScopes, /Required; an empty list means all permissions\.$/)
+  })
+
   test('has a different example id for each kind of object, the same in a call and its answer', async t => {
     const { get } = await openServer('sqlite', t)
     const { body: document } = await get('/openapi.json')
