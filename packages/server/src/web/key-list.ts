@@ -81,14 +81,14 @@ export function labelOf(key: Pick<ApiKey, 'name' | 'keyPrefix'>): string {
   return key.name ?? `${key.keyPrefix}…`
 }
 
-/** What a key may do, in the words of the form that creates keys; `title` has the names of the shown scopes. */
+/** What a key may do, in the words of the form that creates keys; `title` has the names of all scopes. */
 function accessCell({ scopes }: ApiKey, place: 'own' | 'admin'): Html {
   const { everything, everythingOfOwner, moreScopes, columns } = texts.keys
   if (scopes === null)
     return html`<td data-label="${columns.access}">${place === 'own' ? everything : everythingOfOwner}</td>`
   const shownScopes = scopes.slice(0, SHOWN_SCOPES)
   const hiddenCount = scopes.length - SHOWN_SCOPES
-  return html`<td data-label="${columns.access}" title="${shownScopes.join(' ')}">${shownScopes.map(scopeInWords).join(', ')}${hiddenCount > 0 ? ` ${moreScopes({ count: hiddenCount })}` : ''}</td>`
+  return html`<td data-label="${columns.access}" title="${scopes.join(' ')}">${shownScopes.map(scopeInWords).join(', ')}${hiddenCount > 0 ? ` ${moreScopes({ count: hiddenCount })}` : ''}</td>`
 }
 
 /** The description of a scope, or its name: scopes of the owner's own services have no description. */

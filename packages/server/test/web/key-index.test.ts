@@ -44,6 +44,16 @@ async function open(t: TestContext) {
   return { web, services, addKeys }
 }
 
+test('the row of a key with many scopes names all of them in the title of its access', async t => {
+  const { web, services } = await open(t)
+  const client = await signedInClient(web)
+  const { id } = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
+  const scopes = ['agent:connect', 'agents:send', 'agents:read', 'account:read', 'orders:read'] as const
+  await services.storage.transaction(tx => tx.apiKeys.insert(aKey(id, { scopes }), null))
+  const page = await (await client.get('/keys')).text()
+  assert.match(page, new RegExp(`title="${scopes.join(' ')}">[^<]* and 2 more</td>`))
+})
+
 /** The names of the keys on a page of the list, in order. */
 async function namesOn(client: Client, path: string): Promise<string[]> {
   const answer = await client.get(path)
