@@ -52,7 +52,7 @@ function problemsOfValues(app: AppSettings): FieldError[] {
     ...problem('token_alg', !isSigningAlg(app.tokenAlg), `must be one of ${SIGNING_ALGS.join(', ')}`),
     ...problem('id_token_alg', !isSigningAlg(app.idTokenAlg), `must be one of ${SIGNING_ALGS.join(', ')}`),
     ...app.scopes.flatMap(scopeProblems),
-    ...problem('scopes', app.scopes.length > MAX_SCOPES, `must be at most ${MAX_SCOPES}`),
+    ...problem('scopes', app.scopes.length > MAX_SCOPES, `must be at most ${MAX_SCOPES} scopes`),
   ]
 }
 

@@ -9,7 +9,7 @@ const SCOPE_SYNTAX = /^[a-z][a-z0-9._:-]{0,63}$/
 
 /**
  * The scopes that the app requests, without ignored ones. If the app may not ask for one of them, or asks for more than
- * `MAX_SCOPES`, `refused` is the message about the first scope that is one too many or not allowed.
+ * `MAX_SCOPES`, `refused` says so.
  *
  * @param text RFC 6749 section 3.3: separated by spaces
  */
@@ -20,7 +20,9 @@ export function grantableScopes(
   const requested = [
     ...new Set(text.split(' ').filter(scope => scope !== '' && !IGNORED_SCOPES.includes(scope))),
   ]
-  const refusedScope = requested[MAX_SCOPES] ?? requested.find(scope => !mayRequestScope(app, scope))
+  if (requested.length > MAX_SCOPES)
+    return { refused: `An app may ask for at most ${MAX_SCOPES} scopes at once` }
+  const refusedScope = requested.find(scope => !mayRequestScope(app, scope))
   return refusedScope === undefined ? { scopes: requested } : { refused: refusalOf(refusedScope) }
 }
 

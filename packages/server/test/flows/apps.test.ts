@@ -241,6 +241,7 @@ forEachEngine(engine => {
       [{ scopes: ['keys:create'] }, /^scopes: /],
       [{ scopes: ['openid'] }, /^scopes: need not/],
       [{ scopes: ['a b'] }, /^scopes: /],
+      [{ scopes: Array.from({ length: 33 }, (_, n) => `orders:${n}`) }, /^scopes: must be at most 32 scopes/],
       [{ isPublic: true, trusted: true, redirectUris: ['http://127.0.0.1/cb'] }, /^trusted: .*asked/],
     ]
     for (const [change, message] of refusedChanges)

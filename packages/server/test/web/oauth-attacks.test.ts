@@ -375,6 +375,11 @@ test('a pushed request is that of its client, and is good for one code', async t
     [refusal.body.error, refusal.body.error_description],
     ['invalid_scope', "The app may not ask for the scope 'admin:read'."],
   )
+  const tooManyScopes = await push({ scope: Array.from({ length: 33 }, (_, n) => `orders:${n}`).join(' ') })
+  assert.deepEqual(
+    [tooManyScopes.body.error, tooManyScopes.body.error_description],
+    ['invalid_scope', 'An app may ask for at most 32 scopes at once.'],
+  )
   const secretAsScope = await push({ scope: `sva_${'x'.repeat(20)}Y` })
   assert.equal(secretAsScope.body.error_description, 'The app may not ask for this scope.')
   assert.equal((await push({ code_challenge_method: 'plain' })).body.error, 'invalid_request')
