@@ -7,9 +7,14 @@ const MAX_SUGGESTED_NAME_LENGTH = 24
 
 /** Suggests the nearest known name for an unknown one, or lists all. */
 export function suggestion(name: string, knownNames: readonly string[]): string {
-  const isShort = name.length <= MAX_SUGGESTED_NAME_LENGTH
-  const nearestKnownName = isShort ? nearestName(name, knownNames, Math.max(2, name.length / 3)) : null
+  const nearestKnownName = nearestKnown(name, knownNames)
   return nearestKnownName
     ? `did you mean ${JSON.stringify(nearestKnownName)}?`
     : `known fields: ${knownNames.join(', ')}`
+}
+
+/** The known name that an unknown one is likely a misspelling of, or null. */
+export function nearestKnown(name: string, knownNames: readonly string[]): string | null {
+  if (name.length > MAX_SUGGESTED_NAME_LENGTH) return null
+  return nearestName(name, knownNames, Math.max(2, name.length / 3))
 }

@@ -1,7 +1,7 @@
 import type { FieldError } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { invalidRequest } from '../errors.ts'
-import { MAX_FIELD_NAME_LENGTH, suggestion } from './unknown-name.ts'
+import { MAX_FIELD_NAME_LENGTH, nearestKnown, suggestion } from './unknown-name.ts'
 
 const MAX_FIELD_ERRORS = 20
 
@@ -17,6 +17,7 @@ export function validate<Schema extends z.ZodType>(schema: Schema, value: unknow
   const knownFields = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
   const errors = result.error.issues
     .flatMap(issue => toFieldErrors(issue, knownFields))
+    .concat(mistypedFields(result.error.issues, value, knownFields))
     .slice(0, MAX_FIELD_ERRORS)
   throw invalidRequest(errors.filter((error, index) => !isRepetition(error, errors[index - 1])))
 }
@@ -42,6 +43,31 @@ function toFieldErrors(issue: z.core.$ZodIssue, knownFields: readonly string[]):
           : issue.message,
     },
   ]
+}
+
+/**
+ * Errors about unknown fields that a schema which is not strict ignores, if the nearest known field is required and
+ * missing: its name was probably mistyped.
+ */
+function mistypedFields(
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown,
+  knownFields: readonly string[],
+): FieldError[] {
+  if (typeof value !== 'object' || value === null || issues.some(isAboutUnknownFields)) return []
+  const missingFields = issues
+    .flatMap(({ path }) => (path.length === 1 ? [String(path[0])] : []))
+    .filter(name => !Object.hasOwn(value, name))
+  if (missingFields.length === 0) return []
+  return Object.keys(value)
+    .filter(name => !knownFields.includes(name))
+    .slice(0, MAX_FIELD_ERRORS)
+    .filter(name => missingFields.includes(nearestKnown(name, knownFields) ?? ''))
+    .map(name => unknownField(name, knownFields))
+}
+
+function isAboutUnknownFields({ code, path }: z.core.$ZodIssue): boolean {
+  return code === 'unrecognized_keys' && path.length === 0
 }
 
 function unknownField(name: string, knownFields: readonly string[]): FieldError {

@@ -166,6 +166,28 @@ test('__proto__ and constructor in a body or query have no effect', async t => {
   assert.deepEqual((await server.get('/livez')).body, { status: 'alive' })
 })
 
+test('a mistyped name of a required field is named beside the missing field, where unknown fields are ignored too', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const errorsOf = async (path: string, body: object) =>
+    (await server.post(path, body, { token: tokens.accessToken })).body.errors
+  const [missing, mistyped, ...others] = await errorsOf(SEND_PATH, { emial: 'ada@example.com', nothing: 1 })
+  assert.equal(missing.field, 'email')
+  assert.deepEqual(mistyped, { field: 'emial', message: 'is not a known field; did you mean "email"?' })
+  assert.deepEqual(others, [])
+  const addressErrors = await errorsOf('/v1/me/email', { e_mail: 'ada@example.org' })
+  assert.deepEqual(
+    addressErrors.map(({ field }: { field: string }) => field),
+    ['email', 'e_mail'],
+  )
+  const withOptional = await errorsOf(SEND_PATH, { app_idd: 'shop' })
+  assert.deepEqual(
+    withOptional.map(({ field }: { field: string }) => field),
+    ['email'],
+    'an unknown field that is near an optional one stays ignored',
+  )
+})
+
 test('unknown fields are ignored, null counts as omitted, and known fields are strictly typed', async t => {
   const server = await openServer('sqlite', t)
   assert.equal(
