@@ -45,6 +45,15 @@ async def test_a_person_signs_in_manages_keys_and_signs_out(sign_in: SignIn) -> 
         assert raised.value.code == "authentication_required"
 
 
+async def test_metadata_of_any_language_may_have_16_kib(sign_in: SignIn) -> None:
+    async with await sign_in() as keyway:
+        metadata = {"text": "ж" * ((16 * 1024 - len('{"text":""}')) // 2)}
+        assert (await keyway.api_keys.create(metadata=metadata))["metadata"] == metadata
+        with pytest.raises(KeywayError) as raised:
+            await keyway.api_keys.create(metadata={"text": "\ud800"})
+        assert (raised.value.code, raised.value.errors[0]["field"]) == ("invalid_request", "metadata")
+
+
 async def test_errors_have_code_status_request_id_and_refused_fields(sign_in: SignIn) -> None:
     async with await sign_in() as keyway:
         with pytest.raises(KeywayError) as raised:

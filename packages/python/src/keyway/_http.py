@@ -46,7 +46,7 @@ async def request_json(
     headers: Mapping[str, str] | None = None,
 ) -> Any:
     """Sends a request once. Returns None if the response has no body (204)."""
-    content = None if body is None else json.dumps(body, allow_nan=False).encode()
+    content = None if body is None else _encode(body)
     all_headers = {**(headers or {}), **({} if content is None else {"content-type": "application/json"})}
     try:
         response = await client.request(method, url, content=content, headers=all_headers)
@@ -61,6 +61,13 @@ async def request_json(
     except (ValueError, RecursionError) as cause:
         message = "The response is incomplete, not JSON, or nested too deeply."
         raise KeywayError("bad_response", message, retryable=True) from cause
+
+
+def _encode(body: Mapping[str, Any]) -> bytes:
+    """The body as JSON in UTF-8. Escapes of all other characters than ASCII could make it longer than the service accepts.
+    Only lone surrogates, which UTF-8 does not have, are escaped: the service refuses them and names the field."""
+    text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")
 
 
 async def with_retries(attempt: Callable[[], Awaitable[Answer]], options: RetryOptions) -> Answer:

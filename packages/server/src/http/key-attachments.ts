@@ -20,6 +20,12 @@ export const externalId = text('an external id', 'customer-42', { max: MAX_EXTER
   .meta({ description: 'An id of your own for whatever the key belongs to; many keys may have the same.' })
 
 /**
+ * Body size limit of calls with metadata. Metadata of the maximum size fit twice, so the other fields, white space and some
+ * escapes have room. Escapes of all characters do not: `\u0061` has six bytes for a character of one.
+ */
+export const MAX_KEY_BODY_BYTES = 32 * 1024
+
+/**
  * Accepts the object itself and not a copy of its fields, since a field named `__proto__` would be missing in a copy.
  */
 export const metadata = z
@@ -30,15 +36,10 @@ export const metadata = z
   })
   .meta({
     type: 'object',
-    description: `JSON of your own, at most ${MAX_METADATA_BYTES} bytes and ${MAX_METADATA_DEPTH} levels; an empty object is none.`,
+    description: `JSON of your own, at most ${MAX_METADATA_BYTES} bytes and ${MAX_METADATA_DEPTH} levels as stored: UTF-8 without white space and unneeded escapes; an empty object is none. The body as sent has at most ${MAX_KEY_BODY_BYTES} bytes, so send long texts in UTF-8: a \`\\u\` escape has six bytes.`,
     examples: [{ plan: 'pro' }],
   })
 
-/**
- * Body size limit of calls with metadata: twice the maximum size of metadata, which is measured without the white space
- * and most of the escapes that a body may contain.
- */
-export const MAX_KEY_BODY_BYTES = 32 * 1024
 /**
  * JSON value limit of calls with metadata: enough for metadata of the maximum size with the most values (`[0,0,…]`).
  */

@@ -81,7 +81,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('metadata are limited to 16 KiB as stored, whatever their escapes, and to 32 levels', async t => {
+  test('metadata are limited to 16 KiB as stored, to a body of 32 KiB with their escapes, and to 32 levels', async t => {
     const { server, token, createKey, updateKey } = await openWithAda(engine, t)
     assert.equal((await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES) })).status, 201)
     const tooLargeAnswer = await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES + 1) })
@@ -91,6 +91,19 @@ forEachEngine(engine => {
       (await server.post('/v1/api-keys', escapedBody, { token })).body.metadata.text,
       'é'.repeat(5_000),
     )
+    // The largest body of escapes, which are 5,456 characters of two bytes as stored, and one byte more.
+    const bodyOf = (length: number, escapes: string) => {
+      const body = `{"metadata":{"text":"${escapes}"}}`
+      return body + ' '.repeat(length - body.length)
+    }
+    const largestBody = bodyOf(32_768, '\\u00e9'.repeat(5_456))
+    assert.equal((await server.post('/v1/api-keys', largestBody, { token })).status, 201)
+    assert.equal(
+      (await server.post('/v1/api-keys', `${largestBody} `, { token })).body.code,
+      'payload_too_large',
+    )
+    const cyrillic = 'ж'.repeat((MAX_METADATA_BYTES - JSON.stringify({ text: '' }).length) / 2)
+    assert.equal((await createKey({ metadata: { text: cyrillic } })).status, 201, 'in UTF-8')
     const values = { list: Array.from({ length: 8_000 }, () => 0) }
     const { id } = (await createKey({ metadata: values })).body
     assert.equal((await updateKey(id, { metadata: nestedObject(MAX_METADATA_DEPTH) })).status, 200)
