@@ -59,10 +59,10 @@ only with --adopt, which cannot be added later. Redirect URIs match exactly, exc
         name: String(name),
         adopt: adopt === true,
       })
-      const client = clientOf(registration, context.config().publicUrl)
-      const lines = Object.entries(client).map(([label, value]) => `${label}: ${value ?? '(none)'}`)
+      const configuration = clientConfiguration(registration, context.config().publicUrl)
+      const lines = Object.entries(configuration).map(([label, value]) => `${label}: ${value ?? '(none)'}`)
       const text = [`Registered ${registration.app.id}.${coverageOf(registration)}`, ...lines].join('\n')
-      context.print({ ...appObject(registration.app), older: registration.older, ...client }, text)
+      context.print({ ...appObject(registration.app), older: registration.older, ...configuration }, text)
       return 0
     },
   },
@@ -119,7 +119,7 @@ be updated, until another one is created.`,
 ]
 
 /** The values that an OAuth client must be configured with. */
-function clientOf({ app, secret }: RegisteredApp, issuer: string) {
+function clientConfiguration({ app, secret }: RegisteredApp, issuer: string) {
   return {
     issuer,
     client_id: app.id,

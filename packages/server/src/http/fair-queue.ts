@@ -61,7 +61,10 @@ export interface FairQueue {
   start(flowOf: () => Flow, work: () => void, refuse: () => void): void
   /** As `start`, but always queues `work`, since it takes milliseconds. */
   startLong(flow: Flow, work: () => void, refuse: () => void): void
-  /** Counts a refused request of this network. */
+  /**
+   * Called for each request of the network that was answered with an error, and each upgrade that the hub refused; see
+   * `isNoisy`. Requests that `start` refuses are not counted.
+   */
   countRefusal(network: string): void
   /** Whether many requests of a network were refused lately, so that all others have priority over it. */
   isNoisy(network: string): boolean

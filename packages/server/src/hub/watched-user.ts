@@ -2,7 +2,10 @@ import type { LiveConnection, PresenceChange } from '../events.ts'
 
 /** The known connections of one node. */
 interface NodeView {
-  /** The version of the node's feed; null if the connections were not received from the node itself. */
+  /**
+   * The version of the node's presence changes that `connections` includes; null if nothing came from the node yet, or if
+   * they were read from the database.
+   */
   version: number | null
   /** By connection id. */
   connections: Map<string, LiveConnection>

@@ -57,10 +57,13 @@ export function isConnectionError(error: unknown): boolean {
   )
 }
 
-/** Whether the connection was closed, so that a read may be repeated at once; after a timeout it may not. */
-export function isConnectionClosed(error: unknown): boolean {
+/**
+ * Whether the database refused or closed the connection, so that a read may be repeated at once. After a timeout,
+ * repeating would multiply the time that the caller waits.
+ */
+export function isConnectionRefusedOrClosed(error: unknown): boolean {
   if (error instanceof KeywayError) return false
-  return isConnectionError(error) && !/timeout/i.test((error as Error).message)
+  return isConnectionError(error) && !/timeout|ETIMEDOUT/i.test((error as Error).message)
 }
 
 /** SQLSTATE classes and codes of authentication (28), unknown database (3D000) and insufficient privilege (42501). */

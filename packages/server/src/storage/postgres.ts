@@ -9,7 +9,7 @@ import { createBatchLoader } from './postgres-batch-loader.ts'
 import { connectionOptions, createConnections, runStatement, withConnection } from './postgres-connections.ts'
 import {
   describeError,
-  isConnectionClosed,
+  isConnectionRefusedOrClosed,
   isRetryable,
   toStartError,
   toStorageError,
@@ -158,7 +158,7 @@ export async function withRetries<Outcome>(isRead: boolean, work: () => Promise<
     try {
       return await work()
     } catch (error) {
-      const mayRetry = isRetryable(error) || (isRead && isConnectionClosed(error))
+      const mayRetry = isRetryable(error) || (isRead && isConnectionRefusedOrClosed(error))
       if (attempt > 3 || !mayRetry) throw toStorageError(error)
     }
   }

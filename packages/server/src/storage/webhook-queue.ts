@@ -37,8 +37,8 @@ export interface WebhookQueue {
 }
 
 /**
- * @param maxConnectionsPerUser the maximum number of hub connections of one user on one node, by which
- * `agent-event-limits.ts` bounds the events of agents
+ * @param maxConnectionsPerUser the maximum number of hub connections of one user on one node; a multiple of it
+ * bounds the user's `agent.connected` and `agent.disconnected` events (`agent-event-limits.ts`)
  */
 export function createWebhookQueue(
   events: Events,

@@ -8,7 +8,7 @@ import { createLog } from '../../src/log.ts'
 import { CannotStart } from '../../src/operator-error.ts'
 import { createStorage, type DatabaseStorage } from '../../src/storage/database.ts'
 import type { EngineTransaction } from '../../src/storage/engine.ts'
-import { openPostgres } from '../../src/storage/postgres.ts'
+import { openPostgres, withRetries } from '../../src/storage/postgres.ts'
 import { openTestStorage, postgresConfig, postgresMissing, type TestStorage } from '../support/engines.ts'
 import { patienceMs, until } from '../support/patience.ts'
 import { withClient, withOwnTimeouts } from '../support/postgres.ts'
@@ -38,6 +38,20 @@ describe('postgres', { skip: postgresMissing() }, () => {
     })
     await testStorage.storage.events.publish(relay)
     assert.deepEqual(await receivedEvents, [relay, { type: 'mail.queued' }, { type: 'mail.queued' }, relay])
+  })
+
+  test('a read is repeated if the database refused the connection, but not after a timeout', async () => {
+    const attemptsAfter = async (code: string) => {
+      let attempts = 0
+      const read = withRetries(true, async () => {
+        attempts++
+        throw Object.assign(new Error(`connect ${code} 192.0.2.1:5432`), { code })
+      })
+      await assert.rejects(read, { code: 'unavailable' })
+      return attempts
+    }
+    assert.equal(await attemptsAfter('ECONNREFUSED'), 4)
+    assert.equal(await attemptsAfter('ETIMEDOUT'), 1)
   })
 
   test('a listener that lost its connection reconnects and emits events.gap', async t => {
