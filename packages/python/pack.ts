@@ -11,7 +11,7 @@ import { type StoredFile, storedZip } from './zip.ts'
 const ROOT = import.meta.dirname
 const SOURCES = join(ROOT, 'src')
 const README = 'README.md'
-/** Number of characters of a build's hash: 48 bits. */
+/** Number of hexadecimal digits of a build's hash. */
 const IDENTITY_LENGTH = 12
 
 export interface Wheel {
@@ -35,7 +35,7 @@ export async function readWheelFiles(): Promise<WheelFiles> {
   return new Map([[README, await readFile(join(ROOT, README))], ...(await Promise.all(modules))])
 }
 
-/** Builds the wheel of these sources. */
+/** Builds the wheel; `sources` are by default the files of this folder. */
 export async function packWheel(sources?: WheelFiles): Promise<Wheel> {
   const wheelFiles = sources ?? (await readWheelFiles())
   const readme = wheelFiles.get(README)!.toString()

@@ -1,4 +1,4 @@
-"""Back-off: the delay before the next attempt."""
+"""Back-off: the delay before a failed connection or call is tried again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Retries:
         self._failures = 0
 
     def next(self, reconnect: Reconnect, why: object, random: float) -> float:
-        """The delay in seconds. If `why` is an error with `retry_after`, that is added."""
+        """The delay in seconds. If `why` is an error with `retry_after`, a back-off is longer by that time."""
         attempt = self._failures
         self._failures += 1
         if attempt == 0 and reconnect != "backoff":

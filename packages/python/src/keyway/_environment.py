@@ -9,7 +9,7 @@ from ._errors import KeywayError
 from ._version import VERSION
 
 USER_AGENT = f"keyway-python/{VERSION}"
-"""The User-Agent, so that owners see which client used their key."""
+"""Sent with each request, so that owners of keys see which client used them."""
 _EXAMPLE = "for example https://keyway.example.com"
 
 

@@ -128,16 +128,13 @@ class Emitter:
             self._listeners[event].remove(listener)
 
     def has(self, event: str) -> bool:
-        """Whether there are listeners."""
         return bool(self._listeners[event])
 
     def emit(self, event: str, content: object) -> None:
-        """Calls all listeners."""
         for listener in list(self._listeners[event]):
             self.call(listener, content)
 
     def call(self, listener: Callable[[Any], Any], content: object) -> None:
-        """Calls one function of the user's program."""
         try:
             result = listener(content)
         except Exception as error:

@@ -9,7 +9,7 @@ from ._hub_connection import HubConnection
 from ._protocol import Frame
 
 MAX_PONG_WAIT_SECONDS = 2.5
-"""Maximum wait for the pong. It is longer than the time that the hub itself waits for its other nodes."""
+"""Maximum wait for the pong, which a draining node sends within 2 s, after the messages of other nodes."""
 
 
 class Handover:

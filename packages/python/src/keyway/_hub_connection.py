@@ -40,7 +40,7 @@ class HubClosed:
 
 
 class ConnectionEvents(Protocol):
-    """Callbacks of a connection. `on_closed` is called exactly once, unless `close` was called."""
+    """Callbacks of a connection. `on_closed` is called once, or never if `close` was called before the end."""
 
     def on_ready(self, connection: HubConnection, frame: Frame) -> None: ...
 

@@ -35,7 +35,7 @@ class HubSession:
         self.connection_id = str(frame.get("connection_id", ""))
 
     def is_new(self, frame: Frame) -> bool:
-        """False for a message that has already arrived, over an earlier socket of this session."""
+        """Remembers the number of a message. False if it has already arrived over an earlier socket of this session."""
         seq = frame.get("seq")
         if not isinstance(seq, int):
             return True

@@ -23,7 +23,7 @@ class Inbox:
         self._streams: set[Stream[Message]] = set()
 
     def is_new(self, session: HubSession, frame: Frame) -> bool:
-        """False if the message has already arrived over the other of two overlapping connections."""
+        """Remembers a message. False if it has already arrived over the other of two overlapping connections."""
         identity = f"{frame.get('from')} {frame.get('id')}"
         first_session = self._seen.setdefault(identity, session)
         if len(self._seen) > MAX_RECENT_IDS:

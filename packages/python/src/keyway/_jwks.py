@@ -15,12 +15,12 @@ FRESH_FOR_SECONDS = 5 * 60.0
 STALE_FOR_SECONDS = 60 * 60.0
 """How long cached keys are used while the issuer is unreachable."""
 UNKNOWN_KEY_PAUSE_SECONDS = 10.0
-"""Unknown key ids cause at most one request in this time."""
+"""Minimum interval between requests, so that tokens with made-up key ids cause few."""
 FETCH_TIMEOUT_SECONDS = 5.0
 
 
 class Jwks:
-    """A cache of the issuer's keys. It fetches them again, one request at a time, if they are stale or a key id is
+    """A cache of the issuer's keys. It fetches them again, one request at a time, if they are too old or a key id is
     unknown."""
 
     def __init__(self, url: str, ssl: Any = None) -> None:

@@ -32,8 +32,7 @@ class _PendingVerification(NamedTuple):
 
 
 class KeyVerifier:
-    """Sends the verifications that wait while requests are in progress together, which saves most requests under
-    load."""
+    """Sends verifications that had to wait for other requests together in one, which saves most requests under load."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -67,8 +66,8 @@ class KeyVerifier:
             body = {"tokens": [each.check for each in batch]}
             answers = (await self._call("/auth/introspections", body))["data"]
         except KeywayError as error:
-            # The service refused the whole request, because it is malformed or the service is too old to know the path.
-            # It has counted no call, so each verification may be sent alone.
+            # The service refused the whole request, because it is malformed or too long, or the service is too old to
+            # know the path. It has counted no call, so each verification may be sent alone.
             if error.status in (400, 404, 413):
                 await asyncio.gather(*(self._send_alone(each) for each in batch))
             else:

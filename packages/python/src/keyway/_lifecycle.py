@@ -61,7 +61,7 @@ class Lifecycle:
         self.responder = Responder(lambda to, answer, reply_to: self.send(self.new_id(), to, answer, reply_to))
         self.stopped: Stopped | None = None
         self.ended = asyncio.Event()
-        self._handover = Handover(clock, self._message)
+        self._handover = Handover(clock, self._handle_message)
         self._retries = Retries()
         self._id_prefix = secrets.token_hex(16)
         self._id_counter = 0
@@ -74,7 +74,7 @@ class Lifecycle:
 
     @property
     def ready(self) -> Ready | None:
-        """The `ready` frame of the connection in use."""
+        """The event `ready` of the connection in use; None while there is none."""
         return self._current.ready if self._current else None
 
     @property
@@ -83,7 +83,7 @@ class Lifecycle:
         return self._current.connection if self._current else None
 
     def dial(self) -> None:
-        """Starts an attempt, unless one is in progress."""
+        """Starts an attempt to connect, unless one is in progress or the agent has stopped."""
         if self.stopped or self._dialing:
             return
         self._dialing = Dial(
@@ -128,7 +128,7 @@ class Lifecycle:
         await asyncio.gather(*(connection.wait_closed() for connection in self._connections))
 
     def on_ready(self, connection: HubConnection, frame: Frame) -> None:
-        """The hub accepted the connection."""
+        """Handles the frame `ready`: the connection becomes the one in use."""
         if self._dialing:
             self._dialing.succeeded()
         self._dialing = None
@@ -151,7 +151,7 @@ class Lifecycle:
             self._emitter.emit("gap", Gap(ready.connection_id, previous.connection_id))
 
     def on_frame(self, connection: HubConnection, frame: Frame) -> None:
-        """The hub sent a frame other than `ready`."""
+        """Handles a frame other than `ready`."""
         kind = frame["type"]
         if kind == "message":
             if connection.session.is_new(frame):
@@ -171,7 +171,7 @@ class Lifecycle:
             self._handle_token_frame(self._current.renewal, kind, frame)
 
     def on_closed(self, connection: HubConnection, closed: HubClosed) -> None:
-        """The hub closed the connection, or the connection failed."""
+        """Handles the end of a connection that the hub closed or that failed."""
         if self.stopped:
             return
         self._drained.pop(connection, _no_timer)()
@@ -223,7 +223,7 @@ class Lifecycle:
             renewal.accepted(frame.get("expires_in"))
             self._emitter.emit("renewed", Renewed(frame.get("expires_in", 0)))
 
-    def _message(self, connection: HubConnection, frame: Frame) -> None:
+    def _handle_message(self, connection: HubConnection, frame: Frame) -> None:
         if not self.inbox.is_new(connection.session, frame):
             return
         if not self.requests.handle_answer(frame) and not self.responder.handle_request(frame):
@@ -262,7 +262,7 @@ class Lifecycle:
         closed = why if isinstance(why, HubClosed) else _closed_by_error(why)
         reconnect = reconnect_after(closed.code)
         if reconnect == "never":
-            self._disconnected(Disconnected(closed.code, closed.reason, will_reconnect=False))
+            self._emit_disconnected(Disconnected(closed.code, closed.reason, will_reconnect=False))
             self.stop(stop_error_from_close(closed.code, closed.reason))
             return
         if reconnect == "exchange":
@@ -271,7 +271,7 @@ class Lifecycle:
         # An attempt that is in progress, for the successor of a draining connection, continues.
         self._dial_after(wait)
         cause = closed.error.network_cause if closed.error else None
-        self._disconnected(
+        self._emit_disconnected(
             Disconnected(closed.code, closed.reason, True, retry_in_seconds=wait, cause=cause, error=closed.error)
         )
 
@@ -280,7 +280,7 @@ class Lifecycle:
             self._cancel_wait()
         self._cancel_wait = self._clock.after(seconds, self.dial)
 
-    def _disconnected(self, event: Disconnected) -> None:
+    def _emit_disconnected(self, event: Disconnected) -> None:
         if not self._current:
             self._emitter.emit("disconnected", event)
 
@@ -289,7 +289,7 @@ class Lifecycle:
             return False
         stop_error = stop_error_from_exchange(error)
         self._end_connections()
-        self._disconnected(Disconnected(1000, stop_error.code, will_reconnect=False, error=stop_error))
+        self._emit_disconnected(Disconnected(1000, stop_error.code, will_reconnect=False, error=stop_error))
         self.stop(stop_error)
         return True
 

@@ -74,7 +74,7 @@ class PendingSends:
         self._flush()
 
     def connection_lost(self, connection: HubConnection) -> None:
-        """The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again."""
+        """Sends the unacknowledged messages of a lost connection again, since they may not have arrived."""
         if self._connection is connection:
             self._connection = None
         for pending in list(self._pending.values()):
@@ -85,7 +85,7 @@ class PendingSends:
         self._flush()
 
     def postpone(self, connection: HubConnection, message_id: str) -> None:
-        """The hub refused this message for now: it and all later ones are sent again after a pause."""
+        """Sends a message that the hub refused for now, and all later ones, again after a pause."""
         pending = self._pending.get(message_id)
         if pending is None or pending.sent_on is not connection:
             return
@@ -100,14 +100,14 @@ class PendingSends:
             self._cancel_pause = self._clock.after(RATE_LIMIT_PAUSE_SECONDS, self._end_pause)
 
     def acknowledge(self, message_id: str, delivery: Delivery) -> None:
-        """The hub accepted the message."""
+        """Removes a message that the hub accepted, and lets its `send` return."""
         pending = self._remove(message_id)
         if pending and not pending.result.done():
             pending.result.set_result(delivery)
         self._flush()
 
     def reject(self, message_id: str, error: KeywayError) -> None:
-        """The message will not be sent again."""
+        """Removes a message, and lets its `send` raise the error."""
         pending = self._remove(message_id)
         if pending and not pending.result.done():
             pending.result.set_exception(error)

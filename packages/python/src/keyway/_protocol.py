@@ -8,13 +8,13 @@ from typing import Any, Dict, List, Literal, Union
 Json = Union[None, bool, int, float, str, List["Json"], Dict[str, "Json"]]
 """A JSON value, as in `data`."""
 Frame = Dict[str, Any]
-"""One message of the hub protocol: a JSON object with a `type`."""
+"""One frame of the hub protocol: a JSON object with a `type`."""
 
 HUB_PROTOCOL = "keyway.hub.v1"
 """The subprotocol that a hub client offers and the hub selects."""
 HUB_BEARER_PREFIX = "bearer."
-"""Prefix of the offered subprotocol that contains the token. No header contains it, since libraries differ in how they
-set headers."""
+"""Prefix of the offered subprotocol that contains the token. The token is not in `Authorization`, since libraries
+differ in how they set headers."""
 HUB_RESUME_PREFIX = "resume."
 """Prefix of the offered subprotocol `resume.<resume_token>.<last seq>`, which asks to resume a broken connection."""
 REQUEST_ID_PREFIX = "request."
@@ -22,7 +22,7 @@ REQUEST_ID_PREFIX = "request."
 HUB_MAX_FRAME_BYTES = 64 * 1024
 """Largest text frame either side may send."""
 API_KEY_PATTERN = re.compile(r"svc_[0-9A-Za-z]{32}", re.ASCII)
-"""The pattern of a whole API key."""
+"""The pattern of a whole API key that the service generated; imported keys may have another format."""
 
 Reconnect = Literal["now", "backoff", "exchange", "never"]
 

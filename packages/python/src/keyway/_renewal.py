@@ -52,13 +52,13 @@ class Renewal:
         self._renew_after(max(lifetime_seconds(expires_in) * share, self._remaining_pause()))
 
     def accepted(self, expires_in: object) -> None:
-        """The hub accepted the new token."""
+        """Handles the frame `token_accepted`."""
         self._failures = 0
         self._unanswered = False
         self.schedule(expires_in)
 
     def refused(self) -> None:
-        """The hub refused a frame; if that was the renewal, the old token stays in use until it expires."""
+        """Renews again if the frame that the hub refused was the renewal; until then the old token stays in use."""
         if not self._unanswered:
             return
         self._unanswered = False
@@ -66,7 +66,7 @@ class Renewal:
         self._retry()
 
     def expiring(self) -> None:
-        """The hub sent `token_expiring`: renew now."""
+        """Handles the frame `token_expiring`: renews now."""
         self._renew_after(self._remaining_pause())
 
     def stop(self) -> None:

@@ -23,7 +23,7 @@ class _PendingRequest:
     def __init__(self) -> None:
         self.result: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.receivers: int | None = None
-        """Number of receivers, held ones included; None until the hub has acknowledged the request."""
+        """Number of receivers, including `Delivery.held`; None until the hub has acknowledged the request."""
         self.refused_by: set[str] = set()
         self.last_refusal: KeywayError | None = None
 

@@ -63,8 +63,7 @@ class Responder:
             self._start_task(self._reply(sender, request_id, busy))
         else:
             request = Request(request_id, sender, frame.get("from_key_id"), frame.get("data"))
-            # The request is remembered and counted before its task starts, since the next frame may be read before
-            # that.
+            # Remembered and counted here and not in the task, since the next frame may be read before the task starts.
             handled = self._remember(request_key, sender)
             self._running += 1
             self._start_task(self._handle(handled, request, self.handler))

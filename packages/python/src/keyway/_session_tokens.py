@@ -42,7 +42,6 @@ class SessionTokens:
             self._store.set(_to_stored_tokens(answer))
 
     async def delete(self) -> None:
-        """Removes the tokens."""
         async with self._exclusive():
             self._store.delete()
 

@@ -23,7 +23,7 @@ class Stream(AsyncIterator[Item], Generic[Item]):
         self._ended = False
 
     def push(self, item: Item) -> None:
-        """Appends an item, or ends the iteration with `queue_full`."""
+        """Appends an item, or ends the iteration with `queue_full` if too many are buffered."""
         if self._ended:
             return
         self._queue.put_nowait((item,))

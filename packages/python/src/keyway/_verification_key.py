@@ -38,8 +38,8 @@ class VerificationKey:
 
 
 def import_key(jwk: dict[str, Any]) -> VerificationKey | None:
-    """Imports a key for the algorithm of its type. Returns None for a type that is not supported, and for a key whose
-    `alg` names another algorithm."""
+    """Imports a key for the algorithm of its type. Returns None for a key that is malformed or too short, or has an
+    unsupported type, another algorithm or another use."""
     key_type = _KEY_TYPES.get((jwk.get("kty"), jwk.get("crv")))
     if key_type is None:
         return None

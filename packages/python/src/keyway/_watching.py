@@ -72,7 +72,7 @@ class Watching:
             connection.send({"type": "watch", "id": WATCH_ID})
 
     def receive(self, connection: HubConnection, frame: Frame) -> None:
-        """The hub sent `presence`, `joined` or `left`."""
+        """Handles the frames `presence`, `joined` and `left`."""
         if connection is not self._watched_over:
             return
         if frame["type"] == "presence":

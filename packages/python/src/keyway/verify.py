@@ -149,7 +149,7 @@ _CACHES = weakref.WeakKeyDictionary()
 
 
 def _jwks_of(issuer: str, ssl: Any) -> Jwks:
-    """One cache for each issuer and event loop."""
+    """One cache for each event loop, issuer and `ssl`."""
     issuers = _CACHES.setdefault(asyncio.get_running_loop(), {})
     url = f"{issuer.rstrip('/')}/.well-known/jwks.json"
     return issuers.setdefault((issuer, id(ssl)), Jwks(url, ssl))
@@ -175,7 +175,7 @@ def _require_texts(claims: dict[str, Any], *names: str) -> None:
 
 
 def _instant(value: object) -> int | None:
-    """NumericDate (RFC 7519 section 2), whole seconds as Keyway writes it."""
+    """A NumericDate (RFC 7519 section 2) in whole seconds, as Keyway writes it; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { PYTHON, packageMissing } from '../../../server/test/support/missing-servers.ts'
 
-/** The folder of the package. */
 export const ROOT = join(import.meta.dirname, '../..')
 /** The value of `skip` for tests that run the package. */
 export const noPython = packageMissing('python3-websockets or python3-httpx', [

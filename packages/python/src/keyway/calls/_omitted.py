@@ -7,8 +7,6 @@ from typing import Any
 
 
 class Omitted(enum.Enum):
-    """The type of `OMITTED`."""
-
     OMITTED = "omitted"
 
 
@@ -17,10 +15,8 @@ OMITTED = Omitted.OMITTED
 
 
 def without_omitted(**fields: Any) -> dict[str, Any]:
-    """The fields that are not omitted."""
     return {name: value for name, value in fields.items() if value is not OMITTED}
 
 
 def without_none(**fields: Any) -> dict[str, Any]:
-    """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}

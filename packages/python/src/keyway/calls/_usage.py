@@ -9,5 +9,5 @@ Bucket = Literal["hour", "day"]
 
 
 def usage_query(bucket: Bucket | None, start: str | None, end: str | None) -> dict[str, str | None]:
-    """The parameters of a usage report; `from` cannot be a name in Python."""
+    """The query of a usage report. `start` is its `from`, which is a keyword of Python."""
     return {"bucket": bucket, "from": start, "to": end}
