@@ -42,7 +42,7 @@ if (process.argv.includes('--fill')) {
   clearInterval(keepAlive)
   process.exit()
 }
-// A new session for each measurement, since a refresh token can be used once.
+// Each run of this program gets a new session, since a refresh token can be used once.
 await executeSql(url, `delete from sessions where user_id = '${accountId(ADMIN_NUMBER)}'`)
 await addPeoplePostgres(url, { from: ADMIN_NUMBER, to: ADMIN_NUMBER + 1, session: true, pageSession: true })
 const sizes = await queryRow(

@@ -22,7 +22,7 @@ const SECONDS = QUICK ? 4 : 10
 /** Delay before the measurement, until heartbeats have run and agents are connected. */
 const SETTLE_MS = 5000
 const WARM_UP_MS = 1000
-/** Allowance for test events and heartbeats of all nodes. */
+/** Allowance for events that nodes exchange without messages, such as those that test the carrier. */
 const ALLOWED_EVENTS_A_SECOND = 5
 
 pinBench()
@@ -70,7 +70,7 @@ async function measure(count: number, eventsUrl: string | null, onAllNodes: bool
   const nodes: RunningProcess[] = []
   try {
     for (let n = 0; n < count; n++) {
-      // The node's own port, since the address that a node prints is the public one.
+      // Chosen here, since a node prints its public URL, which is the same for all nodes.
       const port = await freePort()
       nodes.push({ ...(await startKeyway({ ...settings, KEYWAY_PORT: String(port) })), port })
     }

@@ -53,7 +53,7 @@ for (let round = 0; round < ROUNDS; round++) {
   concurrentRuns.push(concurrentPair)
   nodeRuns.push(await measureNode())
 }
-const nodeRatios = nodeRuns.map(({ cpuMicroseconds }, round) => cpuMicroseconds / mean(aloneRuns[round]!))
+const nodeRatios = nodeRuns.map(({ cpuMicroseconds }, round) => cpuMicroseconds / meanCpu(aloneRuns[round]!))
 report('cores', { 'CPU of one exchange on PostgreSQL': [...[0, 1].map(row), rowOfNode()] }, [
   ...[0, 1].map(process => {
     const ratios = ratiosOf(process)
@@ -98,7 +98,7 @@ function rowOfNode(): Row {
   }
 }
 
-function mean(pair: Pair): number {
+function meanCpu(pair: Pair): number {
   return pair.reduce((sum, { cpuMicroseconds }) => sum + cpuMicroseconds, 0) / pair.length
 }
 

@@ -6,8 +6,8 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Measures the exchange of a key for a token, compared with its floor (floor.ts), the unavoidable work, in the same
- * round.
+ * Measures the exchange of a key for a token, compared in each round with its floor: a server that does only the
+ * unavoidable work (support/floor.ts).
  */
 
 const KEYS = 1000

@@ -36,7 +36,7 @@ import { median } from './support/statistics.ts'
  * be interrupted and resumed; `--again` measures them again. The tables are made from the file.
  */
 
-/** Duration of a round, which then has 600 exchanges, 150 messages, 60 sends and 60 verifications. */
+/** Duration of a round. In three seconds it has 600 exchanges, 150 messages, 60 sends and 60 verifications. */
 const RUN_MS = QUICK ? 1500 : 3000
 /** Duration of the attack before the measurement begins. */
 const LEAD_MS = 1000
@@ -47,7 +47,7 @@ const NEIGHBOUR_KEYS = 500
 /** Users with one link each, enough for all runs. */
 const PEOPLE = { from: 0, to: 60_000, link: true }
 const MAX_P99_RATIO = 3
-/** Below this, differences of p99 are noise. */
+/** A smaller p99 counts as this, since smaller differences are noise. */
 const NOISE_MS = 5
 /** Niceness that the attacker gets on top of the bench's. */
 const ADDED_NICENESS = 19
@@ -68,8 +68,7 @@ const BARE_ACCOUNT: Account = {
 /** The result of one attack on one engine. */
 interface Measurement {
   engine: Engine
-  /** The name of the attack. */
-  flow: string
+  attackName: string
   /** p99 in milliseconds without the attacker (the median of the runs before, between and after) and beside it. */
   p99: Record<Kind, { without: number; beside: number; samples: number }>
   errors: number
@@ -78,7 +77,7 @@ interface Measurement {
 }
 
 const nameParts = option('--only')?.split(',') ?? ['']
-const flows = Object.keys(ATTACKS).filter(name => nameParts.some(word => name.includes(word)))
+const attackNames = Object.keys(ATTACKS).filter(name => nameParts.some(word => name.includes(word)))
 const engines = ENGINES.filter(name => name === (option('--engine') ?? name))
 const file = option('--into') ?? join(import.meta.dirname, 'results', 'hostile.jsonl')
 const rounds = Number(option('--rounds') ?? (QUICK ? 1 : 3))
@@ -93,15 +92,17 @@ const attacker = await startChild('./support/attacker.ts')
 setPriority(attacker.pid!, Math.min(constants.priority.PRIORITY_LOW, getPriority() + ADDED_NICENESS))
 
 for (const engine of engines) {
-  const measuredFlows = new Set(ignoresResults ? [] : earlierResults(engine).map(({ flow }) => flow))
-  const missingFlows = flows.filter(
-    flow => !measuredFlows.has(flow) && !(engine === 'bare' && floodsAgents(flow)),
+  const measuredNames = new Set(
+    ignoresResults ? [] : earlierResults(engine).map(({ attackName }) => attackName),
   )
-  if (missingFlows.length > 0) await measure(engine, missingFlows)
+  const missingNames = attackNames.filter(
+    attackName => !measuredNames.has(attackName) && !(engine === 'bare' && floodsAgents(attackName)),
+  )
+  if (missingNames.length > 0) await measure(engine, missingNames)
 }
 neighbours.kill()
 attacker.kill()
-const results = engines.flatMap(earlierResults).filter(({ flow }) => flows.includes(flow))
+const results = engines.flatMap(earlierResults).filter(({ attackName }) => attackNames.includes(attackName))
 report(
   'hostile',
   Object.fromEntries(engines.map(tableOf)),
@@ -109,8 +110,8 @@ report(
 )
 
 /** Whether the attack floods agents. The bare server has no limit of frames, so such an attack would block it. */
-function floodsAgents(flow: string): boolean {
-  return ATTACKS[flow]!.needs === 'agents'
+function floodsAgents(attackName: string): boolean {
+  return ATTACKS[attackName]!.needs === 'agents'
 }
 
 /** The latest result of each attack. */
@@ -120,12 +121,14 @@ function earlierResults(wanted: Engine): Measurement[] {
     .trim()
     .split('\n')
     .map(line => JSON.parse(line) as Measurement)
-  const latestByFlow = new Map(rows.filter(({ engine }) => engine === wanted).map(row => [row.flow, row]))
-  return [...latestByFlow.values()]
+  const latestByName = new Map(
+    rows.filter(({ engine }) => engine === wanted).map(row => [row.attackName, row]),
+  )
+  return [...latestByName.values()]
 }
 
 /** Runs all attacks on one service, so that effects of earlier attacks accumulate. */
-async function measure(engine: Engine, missingFlows: string[]): Promise<void> {
+async function measure(engine: Engine, missingNames: string[]): Promise<void> {
   await using database = engine === 'bare' ? null : await openDatabase(engine)
   const nextLinkNumber = linkNumberGenerator()
   await using server = database
@@ -134,17 +137,17 @@ async function measure(engine: Engine, missingFlows: string[]): Promise<void> {
   // The result of the first run is discarded, since its calls are still interpreted, not compiled.
   await measureOthers(server, nextLinkNumber)
   let resultBefore = await measureOthers(server, nextLinkNumber)
-  for (const flow of missingFlows) {
+  for (const attackName of missingNames) {
     const resultsWithoutAttack = [resultBefore]
     const resultsUnderAttack = []
     for (let round = 0; round < rounds; round++) {
-      resultsUnderAttack.push(await measureUnderAttack(engine, server, nextLinkNumber, flow))
+      resultsUnderAttack.push(await measureUnderAttack(engine, server, nextLinkNumber, attackName))
       await wait(SETTLE_MS)
       resultsWithoutAttack.push(await measureOthers(server, nextLinkNumber))
     }
     const { attack } = resultsUnderAttack[0]!
     const measurement = compare(
-      { engine, flow, attack },
+      { engine, attackName, attack },
       resultsWithoutAttack,
       resultsUnderAttack.map(({ during }) => during),
     )
@@ -189,14 +192,14 @@ async function measureUnderAttack(
   engine: Engine,
   server: RunningProcess,
   nextLinkNumber: () => number,
-  flow: string,
+  attackName: string,
 ): Promise<{ during: NeighboursResult; attack: AttackResult }> {
   const { port } = server
   const job: AttackJob =
     engine === 'bare'
-      ? { attack: flow, port, account: BARE_ACCOUNT, bodyPaths: [{ method: 'POST', path: '/' }] }
+      ? { attack: attackName, port, account: BARE_ACCOUNT, bodyPaths: [{ method: 'POST', path: '/' }] }
       : {
-          attack: flow,
+          attack: attackName,
           port,
           account: await openAccount(server, nextLinkNumber),
           bodyPaths: await bodyPaths(server),
@@ -209,7 +212,7 @@ async function measureUnderAttack(
 }
 
 function compare(
-  what: Pick<Measurement, 'engine' | 'flow' | 'attack'>,
+  what: Pick<Measurement, 'engine' | 'attackName' | 'attack'>,
   resultsWithoutAttack: NeighboursResult[],
   resultsUnderAttack: NeighboursResult[],
 ): Measurement {
@@ -236,13 +239,18 @@ function sum(values: number[]): number {
 }
 
 function tableOf(engine: Engine): [title: string, rows: Row[]] {
-  const rows = earlierResults(engine).filter(({ flow }) => flows.includes(flow))
+  const rows = earlierResults(engine).filter(({ attackName }) => attackNames.includes(attackName))
   return [`Others beside an attacker, ${TITLES[engine]}`, rows.map(rowOf)]
 }
 
 function rowOf(measurement: Measurement): Row {
-  const { engine, flow, p99, errors, error, attack } = measurement
-  const row: Row = { engine, flow, times: worstKind(measurement).times, 'of bare': timesOfBare(measurement) }
+  const { engine, attackName, p99, errors, error, attack } = measurement
+  const row: Row = {
+    engine,
+    attack: attackName,
+    times: worstKind(measurement).times,
+    'of bare': timesOfBare(measurement),
+  }
   for (const kind of KINDS) {
     const { without, beside, samples } = p99[kind]
     row[`${kind}, ms`] = `${without.toFixed(1)} → ${beside.toFixed(1)} (${samples})`
@@ -251,7 +259,7 @@ function rowOf(measurement: Measurement): Row {
 }
 
 function targetsOf(measurement: Measurement): Target[] {
-  const subject = `${TITLES[measurement.engine]}, ${measurement.flow}`
+  const subject = `${TITLES[measurement.engine]}, ${measurement.attackName}`
   const { errors } = measurement
   const { kind, times } = worstKind(measurement)
   return [
@@ -277,8 +285,8 @@ function worstKind({ p99 }: Measurement): { kind: Kind; times: number } {
  * The worst ratio of a p99 beside the attacker to that of a bare `node:http` under the same attack; an empty text if
  * the bare server was not measured.
  */
-function timesOfBare({ flow, p99 }: Measurement): number | string {
-  const bareResult = earlierResults('bare').find(row => row.flow === flow)
+function timesOfBare({ attackName, p99 }: Measurement): number | string {
+  const bareResult = earlierResults('bare').find(row => row.attackName === attackName)
   if (!bareResult) return ''
   return Math.max(...KINDS.map(kind => p99[kind].beside / Math.max(NOISE_MS, bareResult.p99[kind].beside)))
 }

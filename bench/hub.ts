@@ -37,7 +37,7 @@ await using bareWs = toSubject('bare ws', {
 })
 const subjects = [keyway, bareWs]
 for (const subject of subjects) await measureIdle(subject)
-// Alternating, so that a slower machine affects both alike.
+// Alternating, so that a machine that changes its speed affects both alike.
 for (let round = 0; round < CONNECT_ROUNDS; round++) {
   for (const subject of subjects) await measureConnects(subject)
 }
@@ -215,7 +215,7 @@ async function closeAll(server: RunningProcess): Promise<number> {
   })
   const closeReport = agents.run({ do: 'await-close' })
   const startedAt = performance.now()
-  await agents.request({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
+  await agents.start({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
   await closeReport
   return performance.now() - startedAt
 }

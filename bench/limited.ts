@@ -29,8 +29,8 @@ const RUN_MS = QUICK ? 1500 : 4000
 /** Largest allowed ratio of p99: on a quiet machine two equal runs differ by less than this. */
 const MAX_P99_RATIO = 1.25
 /**
- * The limited key is used from another network than the other keys, since refusals make a network noisy
- * (http/connection-guard.ts).
+ * The limited key is used from another network than the other keys, since its refusals make the service close new
+ * connections of that network (http/connection-guard.ts).
  */
 const LIMITED_ADDRESS = '127.1.0.1'
 
@@ -59,14 +59,14 @@ const targets = []
 for (const [deployment, nodes] of deployments) {
   await run(nodes[0]!, 2000)
   const rounds: Round[] = []
-  const agent = new Agent({ keepAlive: true, maxSockets: 4, localAddress: LIMITED_ADDRESS })
+  const httpAgent = new Agent({ keepAlive: true, maxSockets: 4, localAddress: LIMITED_ADDRESS })
   for (let n = 0; n < ROUNDS; n++) {
     const without = await run(nodes[0]!)
-    const limitedLoad = startLimited(nodes, agent)
+    const limitedLoad = startLimited(nodes, httpAgent)
     const beside = await run(nodes[0]!)
     rounds.push({ without, beside, passed: await limitedLoad.stop() })
   }
-  agent.destroy()
+  httpAgent.destroy()
   const medianOf = (pick: (round: Round) => number) => median(rounds.map(pick))
   rows.push({
     '': deployment,
@@ -109,13 +109,13 @@ function run({ port, pid }: RunningProcess, durationMs = RUN_MS): Promise<Measur
 }
 
 /** Sends exchanges of the limited key until `stop`, which resolves with the number of answers 200 per second. */
-function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop(): Promise<number> } {
+function startLimited(nodes: readonly RunningProcess[], httpAgent: Agent): { stop(): Promise<number> } {
   const startedAt = performance.now()
   const pending = new Set<Promise<void>>()
   let sentCount = 0
   let passedCount = 0
   const exchange = async (port: number): Promise<void> => {
-    const options = { port, path: '/auth/agent-token', method: 'POST', agent }
+    const options = { port, path: '/auth/agent-token', method: 'POST', agent: httpAgent }
     const sending = request({ ...options, headers: { 'Content-Type': 'application/json' } })
     sending.end(JSON.stringify({ api_key: benchKey(LIMITED_KEY) }))
     const [answer] = (await once(sending, 'response')) as [IncomingMessage]

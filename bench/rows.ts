@@ -10,7 +10,7 @@ import { median } from './support/statistics.ts'
 /**
  * Measures the bytes that a row takes on PostgreSQL, with its indexes, in the tables that grow with people, keys and
  * agents; and what it costs to store the usage of keys that are all in use, as those of connected agents are. The
- * server writes to memory and without fsync, so the rates are upper bounds.
+ * database writes to memory and without fsync, so the rates are upper bounds.
  */
 
 const OWNERS = QUICK ? 1000 : 10_000

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** Runs all benchmarks one after the other; each can also be run alone. `--quick` is passed on. */
+/** Runs benchmarks one after the other; each can also be run alone. Passes `--quick` on. */
 const PROGRAMS = [
   'start',
   'breakdown',

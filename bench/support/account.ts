@@ -2,7 +2,7 @@ import type { Account, AttackJob } from './attacks.ts'
 import { addressOf, tokenOf } from './people.ts'
 import type { RunningProcess } from './processes.ts'
 
-/** Creates a free account with a key, and signs a browser in to a second one: each link signs in once. */
+/** Creates a free account with a key, and signs a browser in to a second one, since each link signs in only once. */
 export async function openAccount(server: RunningProcess, nextLinkNumber: () => number): Promise<Account> {
   const n = nextLinkNumber()
   const signInAnswer = await call(server, '/auth/verify-magic-link', {

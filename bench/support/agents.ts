@@ -14,7 +14,8 @@ export async function startAgents() {
       const [result] = await once(child, 'message')
       return result as AgentsResult
     },
-    async request(job: AgentsJob): Promise<void> {
+    /** Starts a job whose result is not needed. */
+    async start(job: AgentsJob): Promise<void> {
       child.send(job)
     },
     async [Symbol.asyncDispose]() {

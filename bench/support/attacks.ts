@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 
 /**
- * The attacks of one attacker. Each runs until it is stopped. Requests are prepared as bytes beforehand, so that one
- * core of the attacker can load one core of the service.
+ * The attacks of one attacker. Each runs until it is stopped. Most write requests to sockets without an HTTP client, so
+ * that one core of the attacker can load one core of the service.
  */
 
 export interface AttackJob {

@@ -6,9 +6,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { unsignedAgentToken } from './agent-token.ts'
 
 /*
- * The floor of an exchange: node:http, one JSON.parse, one SHA-256, one indexed read, one Ed25519 signature by
- * libsodium over a token of the same size, one answer. No routing, no validation, no expiry, no error but 401. It reads
- * the same database file as the service.
+ * The floor (unavoidable work) of an exchange: node:http, one JSON.parse, one SHA-256, one indexed read, one Ed25519
+ * signature by libsodium over a token of the same size, one answer. No routing, no validation, no expiry, no error but
+ * 401. It reads the same database file as the service.
  */
 
 const require = createRequire(new URL('../../packages/server/package.json', import.meta.url))

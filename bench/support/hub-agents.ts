@@ -64,7 +64,7 @@ async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsJob, { 
   let startedCount = 0
   const connectNext = async () => {
     while (startedCount < count) {
-      // Tokens are used in their order, since a renewal needs a token of the same owner.
+      // Connection n gets token n, so that `ask` can renew it with a token of the same owner.
       const index = startedCount++
       agents[index] = await open(port, tokens[index % tokens.length]!)
     }

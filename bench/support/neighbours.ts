@@ -100,11 +100,11 @@ function addressOf(n: number): string {
   return `127.8.${(n >> 7) & 127}.${1 + (n & 127)}`
 }
 
-function call(agent: Agent, port: number, path: string, body: unknown, number: number): Promise<void> {
+function call(httpAgent: Agent, port: number, path: string, body: unknown, number: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const clientRequest = request(
       {
-        agent,
+        agent: httpAgent,
         host: '127.0.0.1',
         port,
         localAddress: addressOf(number % 64),

@@ -40,7 +40,7 @@ export function startKeyway(
   )
 }
 
-/** Starts floor.ts, the lower bound of the exchange. */
+/** Starts floor.ts, which does only the unavoidable work of an exchange. */
 export function startFloor(databaseFile: string): Promise<RunningProcess> {
   return start([FLOOR, databaseFile], /listening on (\d+)/, { settings: {} })
 }
@@ -78,7 +78,6 @@ async function start(
   }
 }
 
-/** The environment without settings of the service. */
 function environmentWithoutSettings(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(KEYWAY_|PORT$)/.test(name)))
 }

@@ -30,7 +30,6 @@ export function report(name: string, tables: Record<string, Row[]>, targets: Tar
   writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(result, null, 2)}\n`)
 }
 
-/** Prints a Markdown table. */
 function print(title: string, rows: Row[]): void {
   if (rows.length === 0) return
   const columns = Object.keys(rows[0]!)

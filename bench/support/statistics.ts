@@ -2,7 +2,7 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
-/** The median, which a single disturbed run does not change. */
+/** The median; the lower of the two middle values if their number is even; NaN if there are no values. */
 export function median(values: readonly number[]): number {
   return percentile(values, 50)
 }

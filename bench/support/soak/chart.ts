@@ -1,4 +1,4 @@
-/** One line of a chart, with a value for each minute. */
+/** One line of a chart. Values that are not finite are left out. */
 export interface Series {
   name: string
   points: readonly { minute: number; value: number }[]

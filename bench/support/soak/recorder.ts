@@ -18,9 +18,8 @@ export interface Interval {
 }
 
 export interface Recorder {
-  /** Runs an operation and records its time, or its error. */
+  /** Runs an operation and records its time, or the error that it throws. */
   measure(operation: string, work: () => Promise<unknown>): Promise<void>
-  /** Ends an interval. */
   endInterval(minute: number, sizes: Record<string, number>): void
   recordFailure(operation: string, error: unknown): void
   readonly intervals: Interval[]

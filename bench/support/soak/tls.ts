@@ -51,7 +51,7 @@ async function startCaddy(folder: string, servicePorts: number[], stack: AsyncDi
 }
 `,
   )
-  // No HTTP/3, whose UDP port `freePort` holds.
+  // No HTTP/3, since `freePort` reserves a port by a UDP socket on it.
   const options = `{
 	admin off
 	auto_https disable_redirects
