@@ -70,13 +70,13 @@ async function findAll(paths: string[]): Promise<{ literals: FoundPattern[]; con
     for (const node of nodesOf(tree)) {
       const place = `${relative('.', file)}:${code.slice(0, node.start).split('\n').length}`
       if (node.regex) literals.push({ place, ...node.regex })
-      else if (isConstructor(node)) constructedPlaces.push(place)
+      else if (constructsRegExp(node)) constructedPlaces.push(place)
     }
   }
   return { literals, constructedPlaces }
 }
 
-function isConstructor({ type, callee }: Node): boolean {
+function constructsRegExp({ type, callee }: Node): boolean {
   return (type === 'NewExpression' || type === 'CallExpression') && callee?.name === 'RegExp'
 }
 

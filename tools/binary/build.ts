@@ -18,7 +18,7 @@ import { licenceTexts } from './licences.ts'
 /** Fixes V8's random seed; with a random one the compiled code would differ between builds. */
 const FIXED_SEED = '--random-seed=1'
 
-/** Files that the service reads, by path; see readOwnFile. */
+/** The paths of files in the checkout that the service reads at run time (packages/server/src/own-files.ts). */
 function ownFiles(): string[] {
   const styles = readdirSync(join(ROOT, 'packages/server/src/web/style'))
   return [

@@ -57,7 +57,7 @@ export async function bundle(input: string, format: 'cjs' | 'esm'): Promise<stri
   return escapeNonAscii(withBuiltInsOnly(output[0]!.code))
 }
 
-/** In a thread, whose module has no path, `require` finds built-in modules only: all others are bundled. */
+/** The module of a thread is a data URL, from which `createRequire` fails. Only built-in modules are not bundled. */
 function withBuiltInsOnly(code: string): string {
   return code.replaceAll('createRequire(import.meta.url)', "createRequire('/')")
 }

@@ -26,7 +26,6 @@ export function components(): string {
   return `${JSON.stringify(document, null, 2)}\n`
 }
 
-/** The packages in the executable. */
 export function packagesInside(): ShippedPackage[] {
   return shippedPackages().filter(({ name }) => !INSTALLERS.includes(name))
 }

@@ -57,7 +57,7 @@ export function createDetector(
   function selectByTime(
     candidates: readonly CoveringTest[],
     mutant: Candidate,
-    by: string | undefined,
+    lastKillingTest: string | undefined,
   ): CoveringTest[] {
     const { file } = mutant
     const killsInFile = kills.get(file)
@@ -66,7 +66,7 @@ export function createDetector(
       1 + (killsInFile?.get(name) ?? 0) + SAME_FUNCTION_WEIGHT * (killsInFunction?.get(name) ?? 0)
     const priority = (test: CoveringTest) => {
       const name = nameOf(test)
-      if (name === by) return Number.POSITIVE_INFINITY
+      if (name === lastKillingTest) return Number.POSITIVE_INFINITY
       // Tests that execute much of the file are likely to be about it.
       return (
         (weight(name) * closeness(test.file, file) * Math.sqrt(test.breadth.get(file) ?? 1)) /
@@ -92,13 +92,17 @@ export function createDetector(
     }
   }
 
-  async function detect(mutant: Candidate, sharedWorker: Worker, by?: string): Promise<Detection> {
+  async function detect(
+    mutant: Candidate,
+    sharedWorker: Worker,
+    lastKillingTest?: string,
+  ): Promise<Detection> {
     const candidates = candidatesFor(mutant)
     if (candidates.length === 0) return { outcome: 'not covered', by: '', testsHash: '', seconds }
     const needsOwnWorker = mutant.isStatic || coverage.loadHits.has(mutant.name)
     const worker = needsOwnWorker ? createWorker({ workFolder, env, mutant: mutant.id }) : sharedWorker
     try {
-      for (const each of selectByTime(candidates, mutant, by)) {
+      for (const each of selectByTime(candidates, mutant, lastKillingTest)) {
         const detection = await tryTest(each, mutant, worker, needsOwnWorker)
         if (!detection) continue
         countKill(mutant, nameOf(each))

@@ -34,7 +34,7 @@ export function createWorker(options: WorkerOptions) {
     folder = mkdtempSync(join(options.workFolder, 'worker-'))
     const temporaryFolder = join(folder, 'tmp')
     mkdirSync(temporaryFolder)
-    // If this process is root, servers of tests run as another user.
+    // If this process is root, servers of tests run as another user, who must be able to enter the folder.
     chmodSync(folder, 0o755)
     runs = 0
     return spawn(process.execPath, ['--no-warnings', join(TOOL_FOLDER, 'worker.ts')], {

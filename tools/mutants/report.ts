@@ -65,7 +65,6 @@ export function report({ all, judged, minutes, seed, write, command }: RunSummar
   return statisticsOf(judged).share
 }
 
-/** The checked-out commit, abbreviated. */
 function commit(): string {
   return execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
     cwd: ORIGINAL_TREE,

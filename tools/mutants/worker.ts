@@ -5,7 +5,6 @@ import fc from 'fast-check'
 import { type RegisteredTest, replaceNodeTest, testsOf } from './registered-tests.ts'
 import { ROOT } from './run-test.ts'
 
-/** A request to a worker. */
 export type Request =
   /** Loads a test file. The answer has its tests. */
   | { kind: 'load'; file: string }
