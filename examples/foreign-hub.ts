@@ -12,7 +12,7 @@ interface Client {
   socket: WebSocket
   keyId: string
   userId: string
-  /** Seconds. */
+  /** In seconds since 1970. */
   issuedAt: number
 }
 

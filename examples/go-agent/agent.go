@@ -37,7 +37,7 @@ type agent struct {
 	seenOrder   []string
 	renewal     *time.Timer
 	renewedAt   time.Time
-	retryAt     time.Time // of a renewal whose exchange was refused
+	retryAt     time.Time // when a renewal whose exchange failed may be tried again
 	stopped     chan error
 }
 
@@ -82,7 +82,7 @@ func (a *agent) stayConnected() {
 	}
 }
 
-// pause returns how long to wait before the next attempt (section 5).
+// pause returns how long to wait before the next attempt (docs/hub-protocol.md, section 5).
 func (a *agent) pause(err error, attempt int) time.Duration {
 	var closed closeError
 	if errors.As(err, &closed) && attempt == 0 && (closed.code == 1001 || closed.code == 1012 || a.forgetToken(closed.code)) {
@@ -94,7 +94,7 @@ func (a *agent) pause(err error, attempt int) time.Duration {
 	return retry.after + time.Duration(rand.Float64()*bound)
 }
 
-// forgetToken discards the token after the close codes that report it as invalid.
+// forgetToken discards the token, and returns true, if the close code reports it as invalid.
 func (a *agent) forgetToken(code int) bool {
 	if code != 4401 && code != 4408 {
 		return false
@@ -142,7 +142,7 @@ func (a *agent) connect() (moved bool, err error) {
 // resumedElsewhere is the error of a connection that was resumed over another socket.
 var resumedElsewhere = stopError{"4409 resumed_elsewhere"}
 
-// endOf turns permanent closes into a stopError (section 5).
+// endOf turns permanent closes into a stopError.
 func endOf(err error) error {
 	var closed closeError
 	if !errors.As(err, &closed) {
@@ -237,7 +237,7 @@ func (a *agent) receive(from *connection, message frame) {
 	}
 }
 
-// scheduleRenewal renews at 80 % of the lifetime, less a random 0 to 10 % (section 4).
+// scheduleRenewal renews at 80 % of the lifetime, less a random 0 to 10 % (docs/hub-protocol.md, section 4).
 func (a *agent) scheduleRenewal(of *connection, expiresIn float64) {
 	a.renewAfter(of, seconds(expiresIn*(0.8-0.1*rand.Float64())))
 }

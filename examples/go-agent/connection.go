@@ -39,7 +39,7 @@ type connection struct {
 	moving bool
 }
 
-// dial opens a connection and waits for its ready. Where resume is not empty it offers to resume another one.
+// dial opens a connection and waits for its ready. If resume is not empty, it asks to resume that connection.
 func dial(origin, token, resume string) (*connection, error) {
 	header := http.Header{"Authorization": {"Bearer " + token}}
 	if resume != "" {
@@ -63,7 +63,7 @@ func dial(origin, token, resume string) (*connection, error) {
 }
 
 // listen passes on each frame until the connection ends, and returns the reason. After a silence it sends a ping, since
-// TCP does not notice a half-open connection for minutes (section 4).
+// TCP does not notice a half-open connection for minutes.
 func (c *connection) listen(handle func(frame)) error {
 	heartbeat := c.ready.HeartbeatSeconds
 	if heartbeat < 1 || heartbeat > longestHeartbeat {

@@ -36,7 +36,7 @@ var exchangeClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// exchange exchanges an API key for an agent token (section 1). Its errors are stopError and retryError.
+// exchange exchanges an API key for an agent token. Its errors are stopError and retryError.
 func exchange(origin, apiKey string) (token, error) {
 	body, _ := json.Marshal(map[string]string{"api_key": apiKey})
 	asked := time.Now()

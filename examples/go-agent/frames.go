@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// frame has the fields of all frame types; unknown fields are skipped (section 2).
+// frame has the fields of all frame types; unknown fields are skipped.
 type frame struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`

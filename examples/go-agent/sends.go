@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// window is how many frames may be unacknowledged at a time (section 3).
+// window is how many messages may be unacknowledged at a time.
 const window = 64
 
 const rateLimitPause = time.Second

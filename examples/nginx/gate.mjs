@@ -22,8 +22,8 @@ const jwks = createRemoteJWKSet(new URL(keyway.serverMetadata().jwks_uri))
 const SESSION_MS = 8 * 3_600_000
 const LOGIN_SECONDS = 600
 /**
- * Sessions by the SHA-256 of their cookie, in memory: after a restart people are signed in again by Keyway without a
- * question.
+ * Sessions by the SHA-256 of their cookie, in memory: after a restart Keyway signs people in again without a question,
+ * while they are signed in to Keyway.
  */
 const sessions = new Map()
 
