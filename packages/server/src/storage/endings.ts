@@ -1,8 +1,6 @@
 import { type SqlBool, sql } from 'kysely'
 import type { EndingRows, EndingStore } from '../endings/ending-store.ts'
-import { countOf, type Statements } from './statements.ts'
-
-const ROWS_PER_INSERT = 500
+import { countOf, inChunks, type Statements } from './statements.ts'
 
 export function createEndingStore({ db, atomically }: Statements): EndingStore & EndingRows {
   return {
@@ -16,12 +14,7 @@ export function createEndingStore({ db, atomically }: Statements): EndingStore &
         at,
       }))
       await atomically(async tx => {
-        for (let start = 0; start < rows.length; start += ROWS_PER_INSERT) {
-          await tx
-            .insertInto('endings')
-            .values(rows.slice(start, start + ROWS_PER_INSERT))
-            .execute()
-        }
+        for (const chunk of inChunks(rows)) await tx.insertInto('endings').values(chunk).execute()
       })
     },
     async since(since, afterId, limit) {
