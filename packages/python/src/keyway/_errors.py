@@ -87,7 +87,6 @@ def error_from_response(response: httpx.Response) -> KeywayError:
 
 
 def error_from_problem(problem: Mapping[str, Any]) -> KeywayError:
-    """Converts a problem document (RFC 9457) to an error."""
     status = problem["status"]
     return KeywayError(
         problem["code"],

@@ -116,14 +116,12 @@ class Emitter:
         self._running: set[asyncio.Future[Any]] = set()
 
     def add(self, event: str, listener: Listener) -> Listener:
-        """Registers a listener. Raises `ValueError` for an event that does not exist."""
         if event not in self._events:
             raise ValueError(f'There is no event "{event}"; these exist: {", ".join(sorted(self._events))}.')
         self._listeners[event].append(listener)
         return listener
 
     def remove(self, event: str, listener: Callable[[Any], Any]) -> None:
-        """Removes a listener, if it is registered."""
         if listener in self._listeners[event]:
             self._listeners[event].remove(listener)
 

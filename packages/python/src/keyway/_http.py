@@ -20,8 +20,6 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class RetryOptions:
-    """Timeout and retries of calls."""
-
     max_retries: int = 4
     longest_wait_seconds: float = 30.0
     """Longest `Retry-After` to wait for. If it is longer, the error is raised."""

@@ -64,7 +64,7 @@ class _Connect(_LibraryConnect):  # type: ignore[misc]
 
 
 class HubConnection:
-    """Connects at once, and asks the hub to resume `resumed_session`."""
+    """Connects at once, and asks the hub to resume `session_to_resume`."""
 
     def __init__(
         self,
@@ -73,14 +73,14 @@ class HubConnection:
         token: str,
         clock: Clock,
         events: ConnectionEvents,
-        resumed_session: HubSession,
+        session_to_resume: HubSession,
         ssl: Any = None,
     ) -> None:
         self._url = url
         self._clock = clock
         self._events = events
-        self._subprotocols = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *resumed_session.offer()]
-        self._resumed_session = resumed_session
+        self._subprotocols = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *session_to_resume.offer()]
+        self._session_to_resume = session_to_resume
         self.session = HubSession()
         """The session that a later connection may resume. Once this connection is ready, it is the resumed session if
         the hub resumed that."""
@@ -171,8 +171,8 @@ class HubConnection:
         if frame is None:
             return
         if frame["type"] == "ready":
-            if frame.get("resumed") is True and self._resumed_session.is_numbered:
-                self.session = self._resumed_session
+            if frame.get("resumed") is True and self._session_to_resume.is_numbered:
+                self.session = self._session_to_resume
             self.session.on_ready(frame)
             self._heartbeat = _heartbeat_seconds(frame.get("heartbeat_seconds"))
             self._watch_silence()

@@ -36,8 +36,6 @@ _LOG = logging.getLogger("keyway")
 
 
 class _LiveConnection:
-    """The connection in use, and the time at which it became ready."""
-
     def __init__(self, connection: HubConnection, renewal: Renewal, ready_since: float, ready: Ready) -> None:
         self.connection = connection
         self.renewal = renewal
@@ -79,7 +77,6 @@ class Lifecycle:
 
     @property
     def connection(self) -> HubConnection | None:
-        """The connection in use."""
         return self._current.connection if self._current else None
 
     def dial(self) -> None:
@@ -198,7 +195,7 @@ class Lifecycle:
             token=token,
             clock=self._clock,
             events=self,
-            resumed_session=self._latest_session,
+            session_to_resume=self._latest_session,
             ssl=self._ssl,
         )
         self._connections = {each for each in self._connections if not each.has_ended} | {connection}

@@ -111,7 +111,7 @@ class TokenSource:
 
 
 def lifetime_seconds(expires_in: object) -> float:
-    """The lifetime of a token in seconds, validated."""
+    """The lifetime of a token in seconds, at most a day. `FALLBACK_LIFETIME_SECONDS` if it is no positive number."""
     if isinstance(expires_in, bool) or not isinstance(expires_in, (int, float)) or not expires_in > 0:
         return FALLBACK_LIFETIME_SECONDS
     return min(float(expires_in), MAX_LIFETIME_SECONDS)

@@ -18,8 +18,6 @@ Verify = Callable[[bytes, bytes], None]
 
 
 class VerificationKey:
-    """A public key and its algorithm."""
-
     def __init__(self, alg: str, verify: Verify) -> None:
         self.alg = alg
         self._verify = verify
