@@ -16,7 +16,7 @@ import {
   type NeighboursResult,
   SIGN_INS_PER_SECOND,
 } from './support/neighbours-protocol.ts'
-import { addPeoplePostgres, addPeopleSqlite, addressOf, tokenOf } from './support/people.ts'
+import { addPeoplePostgres, addPeopleSqlite, addressOf, linkTokenOf } from './support/people.ts'
 import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { startSilentMail } from './support/silent-mail.ts'
@@ -177,7 +177,7 @@ async function measureOthers(
   const keys = Array.from({ length: NEIGHBOUR_KEYS }, (_, n) => benchKey(KEYS - NEIGHBOUR_KEYS + n))
   const signIns = Array.from({ length: (RUN_MS / 1000) * SIGN_INS_PER_SECOND }, () => {
     const n = nextLinkNumber()
-    return { email: addressOf(n), token: tokenOf(n) }
+    return { email: addressOf(n), token: linkTokenOf(n) }
   })
   // Ten consecutive keys have one owner.
   const agents = {

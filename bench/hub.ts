@@ -46,7 +46,7 @@ for (let round = 0; round < ROUNDS; round++) {
   for (const subject of subjects) await measureClosing(subject, round)
 }
 
-const connectRatio = keyway.connects.map((rate, round) => rate / bareWs.connects[round]!)
+const connectRatio = keyway.connectsPerSecond.map((rate, round) => rate / bareWs.connectsPerSecond[round]!)
 const memoryTarget: Target = {
   what: 'memory of an idle connection',
   wanted: '≤ 8 KB',
@@ -65,8 +65,8 @@ const targets: Target[] = [
   {
     what: `${CONNECTIONS_OF_ONE_KEY} connections of a revoked key closed`,
     wanted: '≤ 500 ms',
-    measured: `${spread(keyway.closing, 0)} ms (bare ws, closing all: ${spread(bareWs.closing, 0)} ms)`,
-    reached: median(keyway.closing) <= 500,
+    measured: `${spread(keyway.closingMs, 0)} ms (bare ws, closing all: ${spread(bareWs.closingMs, 0)} ms)`,
+    reached: median(keyway.closingMs) <= 500,
   },
 ]
 report('hub', { [`Hub, ${IDLE_CONNECTIONS} idle connections`]: subjects.map(toRow) }, targets)
@@ -76,15 +76,12 @@ interface HubSubject extends AsyncDisposable {
   server: RunningProcess
   tokens: string[]
   kilobytes: number
-  idleCpu: number
-  renewals: number
-  connects: number[]
-  /** Microseconds of processor time. */
-  connectCpu: number[]
-  /** Milliseconds. */
-  fanOuts: number[]
-  /** Milliseconds. */
-  closing: number[]
+  idleCpuPercent: number
+  renewalsPerSecond: number
+  connectsPerSecond: number[]
+  connectCpuMicroseconds: number[]
+  fanOutsMs: number[]
+  closingMs: number[]
 }
 
 async function startKeywayWithTokens() {
@@ -103,12 +100,12 @@ function toSubject(
     server,
     tokens,
     kilobytes: 0,
-    idleCpu: 0,
-    renewals: 0,
-    connects: [],
-    connectCpu: [],
-    fanOuts: [],
-    closing: [],
+    idleCpuPercent: 0,
+    renewalsPerSecond: 0,
+    connectsPerSecond: [],
+    connectCpuMicroseconds: [],
+    fanOutsMs: [],
+    closingMs: [],
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   }
 }
@@ -129,7 +126,7 @@ async function measureIdle(subject: HubSubject): Promise<void> {
   subject.kilobytes = (residentBytes(pid) - bytesBefore) / 1024 / IDLE_CONNECTIONS
   const cpuBefore = cpuSeconds(pid)
   await wait(2000)
-  subject.idleCpu = ((cpuSeconds(pid) - cpuBefore) / 2) * 100
+  subject.idleCpuPercent = ((cpuSeconds(pid) - cpuBefore) / 2) * 100
   const renewals = await agents.run({
     do: 'ask',
     frames: subject.tokens.map(token => JSON.stringify({ type: 'token', token })),
@@ -137,7 +134,7 @@ async function measureIdle(subject: HubSubject): Promise<void> {
     atOnce: CONCURRENCY,
     durationMs: RENEW_MS,
   })
-  subject.renewals = renewals.count / renewals.seconds
+  subject.renewalsPerSecond = renewals.count / renewals.seconds
   await agents.run({ do: 'disconnect' })
   await wait(1000)
 }
@@ -146,8 +143,8 @@ async function measureConnects(subject: HubSubject): Promise<void> {
   const { pid } = subject.server
   const cpuBefore = cpuSeconds(pid)
   const { count, seconds } = await connect(subject, CONNECTS_PER_ROUND)
-  subject.connects.push(count / seconds)
-  subject.connectCpu.push(((cpuSeconds(pid) - cpuBefore) * 1e6) / count)
+  subject.connectsPerSecond.push(count / seconds)
+  subject.connectCpuMicroseconds.push(((cpuSeconds(pid) - cpuBefore) * 1e6) / count)
   await agents.run({ do: 'disconnect' })
   await wait(500)
 }
@@ -162,7 +159,7 @@ async function measureFanOut(subject: HubSubject): Promise<void> {
       answer: `round ${round}`,
       receivers: RECEIVERS,
     })
-    subject.fanOuts.push(seconds * 1000)
+    subject.fanOutsMs.push(seconds * 1000)
   }
   await agents.run({ do: 'disconnect' })
 }
@@ -170,19 +167,19 @@ async function measureFanOut(subject: HubSubject): Promise<void> {
 async function measureClosing(subject: HubSubject, round: number): Promise<void> {
   await wait(1000)
   const close = subject === keyway ? revoke(subject.server, round) : closeAll(subject.server)
-  subject.closing.push(await close)
+  subject.closingMs.push(await close)
 }
 
 function toRow(subject: HubSubject): Row {
   return {
     '': subject.name,
     'KB each': subject.kilobytes,
-    'CPU % while idle': subject.idleCpu,
-    'connects/s': Math.round(median(subject.connects)),
-    'CPU µs of a connect': median(subject.connectCpu),
-    'renewals/s': Math.round(subject.renewals),
-    [`fan-out to ${RECEIVERS}, ms`]: spread(subject.fanOuts, 0),
-    [`closing ${CONNECTIONS_OF_ONE_KEY}, ms`]: spread(subject.closing, 0),
+    'CPU % while idle': subject.idleCpuPercent,
+    'connects/s': Math.round(median(subject.connectsPerSecond)),
+    'CPU µs of a connect': median(subject.connectCpuMicroseconds),
+    'renewals/s': Math.round(subject.renewalsPerSecond),
+    [`fan-out to ${RECEIVERS}, ms`]: spread(subject.fanOutsMs, 0),
+    [`closing ${CONNECTIONS_OF_ONE_KEY}, ms`]: spread(subject.closingMs, 0),
   }
 }
 

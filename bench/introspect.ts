@@ -21,7 +21,6 @@ import { median, spread } from './support/statistics.ts'
  */
 
 const KEYS = 1000
-/** Number of keys with limits. */
 const LIMITED_KEYS = 100
 const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 2000

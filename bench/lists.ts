@@ -25,7 +25,6 @@ const RUN_MS = QUICK ? 400 : 1500
 const PAGE_SIZE = 50
 const MAX_RATIO = 1.5
 const HOUR = 3_600_000
-/** Creation time of the newest key of each owner. */
 const NEWEST_KEY_AT = Date.now() - HOUR
 
 pinBench()

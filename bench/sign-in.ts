@@ -13,10 +13,10 @@ import {
   addPeoplePostgres,
   addPeopleSqlite,
   addressOf,
+  linkTokenHashOf,
+  linkTokenOf,
   type People,
   refreshTokenOf,
-  tokenHashOf,
-  tokenOf,
 } from './support/people.ts'
 import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
 import { createReplayer, type RecordedStatement, recordPostgres, recordSqlite } from './support/recording.ts'
@@ -56,9 +56,9 @@ interface Call {
 
 const VERIFY = {
   path: '/auth/verify-magic-link',
-  body: (n: number) => ({ token: tokenOf(n), email: addressOf(n) }),
+  body: (n: number) => ({ token: linkTokenOf(n), email: addressOf(n) }),
   inProcess: (services: Services, n: number) =>
-    services.magicLinks.verify({ token: tokenOf(n), email: address(addressOf(n)) }, 'api', caller()),
+    services.magicLinks.verify({ token: linkTokenOf(n), email: address(addressOf(n)) }, 'api', caller()),
   answerBytes: 800,
   mostPerSecond: MOST_PER_SECOND.verify,
 }
@@ -269,7 +269,7 @@ async function measureBareCommits(
   await call.inProcess(services, unrecordedNumber)
   const recordedStatements = await recordSqlite(services.storage, () => call.inProcess(services, number))
   await services.close()
-  const replay = createReplayer(recordedStatements, number, tokenHashOf)
+  const replay = createReplayer(recordedStatements, number, linkTokenHashOf)
 
   const connection = new DatabaseSync(database.file, { enableForeignKeyConstraints: true })
   connection.exec('pragma synchronous = full')

@@ -22,7 +22,6 @@ const KEYS = 100
 const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 3000
 const WARM_UP_MS = QUICK ? 3000 : 8000
-/** Number of concurrent verifications. */
 const CONCURRENCY = 32
 /** Keys in one request, as the SDK's `verifyKey` batches them at this load: it has four requests in progress. */
 const KEYS_PER_REQUEST = 8

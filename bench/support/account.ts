@@ -1,5 +1,5 @@
 import type { Account, AttackJob } from './attacks.ts'
-import { addressOf, tokenOf } from './people.ts'
+import { addressOf, linkTokenOf } from './people.ts'
 import type { RunningProcess } from './processes.ts'
 
 /** Creates a free account with a key, and signs a browser in to a second one, since each link signs in only once. */
@@ -7,7 +7,7 @@ export async function openAccount(server: RunningProcess, nextLinkNumber: () => 
   const n = nextLinkNumber()
   const signInAnswer = await call(server, '/auth/verify-magic-link', {
     email: addressOf(n),
-    token: tokenOf(n),
+    token: linkTokenOf(n),
   })
   const accessToken = String(signInAnswer.access_token)
   const { key } = await call(server, '/v1/api-keys', { name: 'attack' }, accessToken)
@@ -28,7 +28,7 @@ async function signInBrowser({ port }: RunningProcess, n: number): Promise<strin
     method: 'POST',
     redirect: 'manual',
     headers: { Cookie: cookiesOf(page), 'Sec-Fetch-Site': 'same-origin' },
-    body: new URLSearchParams({ form_token: formToken, token: tokenOf(n), email: addressOf(n) }),
+    body: new URLSearchParams({ form_token: formToken, token: linkTokenOf(n), email: addressOf(n) }),
   })
   if (answer.status !== 303) throw new Error(`the browser was not signed in: ${answer.status}`)
   return cookiesOf(answer)

@@ -163,7 +163,7 @@ async function fillPostgres(url: string, keys: number): Promise<void> {
   }
 }
 
-/** The n-th id of a kind, in the format of a UUID version 7. */
+/** The n-th id of a kind (one digit for users, another for keys, …), in the format of a UUID version 7. */
 export function benchId(kind: number, n: number): string {
   return `0198c9f2-000${kind}-7000-8000-${n.toString(16).padStart(12, '0')}`
 }

@@ -1,4 +1,3 @@
-/** A job of the load generator. */
 export interface LoadJob {
   port: number
   /** Keep-alive connections, each with at most one pending request. */
@@ -8,7 +7,6 @@ export interface LoadJob {
   /** Request bodies, sent in turn. */
   bodies: string[]
   headers?: Record<string, string>
-  /** Time before the measurement begins. */
   warmUpMs: number
   durationMs: number
   /**

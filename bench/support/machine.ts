@@ -47,13 +47,11 @@ function cpuSecondsOf(statFile: string): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
-/** The ids of the running child processes of a process. */
 export function childrenOf(pid: number): number[] {
   const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   return pids === '' ? [] : pids.split(' ').map(Number)
 }
 
-/** Resident memory in bytes. */
 export function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 }

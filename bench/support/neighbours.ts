@@ -23,7 +23,6 @@ const PER_SECOND: Record<Kind, number> = {
   verify: SIGN_INS_PER_SECOND,
   message: 50,
 }
-/** Timeout of requests and messages. */
 const TIMEOUT_MS = 5000
 
 interface Tally {

@@ -14,8 +14,8 @@ const secrets = createSecrets([Buffer.from(SECRET, 'base64')])
 const DAY = 86_400_000
 
 export const addressOf = (n: number) => `p${n}@example.com`
-export const tokenOf = (n: number) => `${n}`.padStart(43, 'A')
-export const tokenHashOf = (n: number) => hash('sha256', tokenOf(n), 'base64url')
+export const linkTokenOf = (n: number) => `${n}`.padStart(43, 'A')
+export const linkTokenHashOf = (n: number) => hash('sha256', linkTokenOf(n), 'base64url')
 export const accountId = (n: number) => benchId(5, n)
 const linkId = (n: number) => benchId(6, n)
 const sessionId = (n: number) => benchId(7, n)
@@ -53,7 +53,7 @@ function tablesOf({ link, account, session, pageSession }: People): Table[] {
     tables.push([
       'magic_links',
       ['id', 'token_hash', 'code_hash', 'email', 'app_id', 'created_at', 'expires_at', 'code_tries'],
-      n => [linkId(n), tokenHashOf(n), 'none', addressOf(n), 'console', now, now + DAY, 0],
+      n => [linkId(n), linkTokenHashOf(n), 'none', addressOf(n), 'console', now, now + DAY, 0],
     ])
   }
   for (const kind of [session && 'api', pageSession && 'page']) {

@@ -1,7 +1,6 @@
 import pg from 'pg'
 import type { DatabaseStorage } from '../../packages/server/src/storage/database.ts'
 
-/** A statement that the service executed, with its values. */
 export interface RecordedStatement {
   text: string
   values: unknown[]

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
-import { tokenHashOf } from './people.ts'
+import { linkTokenHashOf } from './people.ts'
 import { createReplayer, type RecordedStatement } from './recording.ts'
 
 /**
@@ -23,7 +23,7 @@ interface Plan {
 }
 
 const plan = JSON.parse(readFileSync(process.argv[2]!, 'utf8')) as Plan
-const replay = createReplayer(plan.statements, plan.number, tokenHashOf)
+const replay = createReplayer(plan.statements, plan.number, linkTokenHashOf)
 const pool = new pg.Pool({ connectionString: plan.url, max: 20 })
 const publicKey = Buffer.alloc(32)
 const secretKey = Buffer.alloc(64)
