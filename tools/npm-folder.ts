@@ -18,8 +18,8 @@ const INSTALL_TIMEOUT_MS = 240_000
 const RETRY_LOCK_MS = 100
 
 /**
- * Whether all packages are installed in the versions of package-lock.json. npm writes its list of installed packages
- * last, so that an interrupted `npm ci` does not count.
+ * Whether all direct dependencies are installed in the versions of package-lock.json. npm writes its list of installed
+ * packages last, so that an interrupted `npm ci` does not count.
  */
 export function isInstalled(folder: string): boolean {
   const list = join(folder, 'node_modules/.package-lock.json')

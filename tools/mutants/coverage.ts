@@ -159,8 +159,8 @@ function readCache(): Cache {
 
 /**
  * The test files that are run against mutants of the sources, without those that mostly start browsers, clusters of
- * processes or other programs: a mutant that only those detect should have a more direct test. The SDK's tests run its
- * own code, and start the server as a process.
+ * processes or other programs: a mutant that only those detect should have a more direct test. The SDK's tests are for
+ * mutants of the SDK only, since they start the server as a process.
  */
 export function candidateTests(sources: readonly string[]): string[] {
   const isOfSdk = sources.some(file => file.startsWith(SDK))

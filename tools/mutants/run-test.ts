@@ -26,7 +26,6 @@ export interface TestRunOptions {
   timeoutMs: number
   /** The folder for temporary files of the run. */
   workFolder: string
-  /** Whether to run also on PostgreSQL. */
   onBothEngines?: boolean
   env?: NodeJS.ProcessEnv
 }
