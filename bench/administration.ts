@@ -15,8 +15,8 @@ import { median } from './support/statistics.ts'
 /**
  * Measures every list and search of administrators with very many people and keys on PostgreSQL, one request at a time.
  * Ten million people with twenty million keys need 25 GB in KEYWAY_BENCH_DIR and a quarter of an hour to create.
- * `--people=N` chooses another number, `--fill` only creates them and waits for a signal, and `--database=URL` measures
- * a database that was created before.
+ * `--people=N` chooses another number, `--fill` only creates them and waits for SIGTERM, and `--database=URL` measures
+ * a database that `--fill` created.
  */
 
 const PEOPLE = Number(option('people') ?? (QUICK ? 100_000 : 10_000_000))

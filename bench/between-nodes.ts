@@ -9,9 +9,9 @@ import { type RunningProcess, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 
 /**
- * Measures what messages between two nodes cost the other nodes of a service: notifications received and processor time
- * of each, with two, four and eight processes, with events over PostgreSQL and over Redis. The other nodes have no
- * agent of the owner, or one each.
+ * Measures what messages between two nodes cost the other nodes of a service: events received and processor time of
+ * each, with two, four and eight processes, with events over PostgreSQL and over Redis. The other nodes have no
+ * agent of the senders' owner, or one each.
  */
 
 const NODE_COUNTS = [2, 4, 8]

@@ -29,7 +29,7 @@ const RUN_MS = QUICK ? 1500 : 4000
 /** Largest allowed ratio of p99: on a quiet machine two equal runs differ by less than this. */
 const MAX_P99_RATIO = 1.25
 /**
- * The limited key is used from another network than the other keys, since its refusals make the service close new
+ * The limited key is used from another network than the other keys, since its refusals may make the service close new
  * connections of that network (http/connection-guard.ts).
  */
 const LIMITED_ADDRESS = '127.1.0.1'

@@ -126,7 +126,7 @@ function installBetterAuth(): void {
   if (status !== 0) throw new Error('npm ci in bench/better-auth failed')
 }
 
-/** Gives the keys limits. Returns a new secret of an app. */
+/** Gives the keys limits. Returns a new secret of `APP`. */
 async function setLimits(settings: Record<string, string>): Promise<string> {
   const services = await openServices(loadConfig(settings), createLog('error'))
   for (let n = 0; n < KEYS; n++)

@@ -15,7 +15,7 @@ const ANSWER = JSON.stringify({ token: BARE_TOKEN })
 const REFUSAL = JSON.stringify({ title: 'Unauthorized', status: 401, code: 'unauthorized' })
 
 const http = createServer((request, response) => {
-  // A socket that is already closed has no address; only the attacker closes its sockets.
+  // A socket that is already closed has no address; only the attacker closes sockets early.
   const isAttacker = (request.socket.remoteAddress ?? ATTACKER_PREFIX).startsWith(ATTACKER_PREFIX)
   request.resume()
   request.on('end', () => {

@@ -20,7 +20,7 @@ export interface LoadResult {
   /** Answers with a 2xx status within the measured time. */
   answered: number
   failed: number
-  /** The first failing answer. */
+  /** The text of the first answer with another status. */
   failure?: string
   seconds: number
   /** Milliseconds; in an open loop from when the request should have started. */

@@ -57,7 +57,7 @@ export async function bundle(input: string, format: 'cjs' | 'esm'): Promise<stri
   return escapeNonAscii(withBuiltInsOnly(output[0]!.code))
 }
 
-/** The module of a thread is a data URL, from which `createRequire` fails. Only built-in modules are not bundled. */
+/** `createRequire` fails on a thread's data URL. Any path will do, since all modules but built-in ones are bundled. */
 function withBuiltInsOnly(code: string): string {
   return code.replaceAll('createRequire(import.meta.url)', "createRequire('/')")
 }

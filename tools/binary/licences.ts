@@ -13,7 +13,7 @@ interface Component {
 const LICENCE_FILE = /^(licen[cs]e|notice)(\.md|\.txt)?$/i
 /**
  * The folder with licence texts of packages that come without their own, or without that of an included library.
- * Decision 39 says where the texts are from.
+ * docs/decisions/0039-single-executable.md says where the texts are from.
  */
 const MISSING_TEXTS = join(import.meta.dirname, 'licences')
 

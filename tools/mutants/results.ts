@@ -9,9 +9,9 @@ export interface Result {
   key: string
   line: number
   outcome: 'killed' | 'timed out' | 'survived' | 'not covered'
-  /** File and title of the test that detected it; empty if none did. */
+  /** File and title of the test that detected the mutant; empty if none did. */
   by: string
-  /** Hash of the test that detected it or, if none did, of all candidates (detector.ts); empty if there are none. */
+  /** Hash of that test or, if there is none, of all candidates (detector.ts); empty if there are none. */
   testsHash: string
   /** The limit of the total time of its tests, in seconds. */
   seconds: number
