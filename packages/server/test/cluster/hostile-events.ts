@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import { createRandom, type Random } from '../faults/random.ts'
 import {
   connectHub,
   createKey,
@@ -14,6 +13,7 @@ import {
   type TestNode,
 } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
+import { Random } from '../support/random.ts'
 import { startRedis } from '../support/redis.ts'
 import { type RecordedMessage, tapPostgres, tapRedis, type Wiretap } from './wiretap.ts'
 
@@ -83,7 +83,7 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
   const genuineMessages = tap.recorded.slice()
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`FUZZ_SEED=${seed}, ${genuineMessages.length} recorded`)
-  const forge = createForger(nodes, genuineMessages, createRandom(seed))
+  const forge = createForger(nodes, genuineMessages, new Random(seed))
   const framesBefore = agentOfB.frames.length
 
   let sentCount = 0

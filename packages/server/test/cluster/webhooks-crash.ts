@@ -6,12 +6,12 @@ import type { TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createLog } from '../../src/log.ts'
 import { createStorage } from '../../src/storage/database.ts'
-import { createRandom, type Random } from '../faults/random.ts'
 import { postgresConfig } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { type NodeProcess, startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, signIn } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
+import { Random } from '../support/random.ts'
 
 const ADMIN = 'admin@example.com'
 /** The only address that may be called; the next one of the same machine must never be called. */
@@ -38,7 +38,7 @@ interface CrashOptions {
  * neither by a redirect nor by an endpoint that was created under other settings.
  */
 export async function deliverThroughCrashes(t: TestContext, options: CrashOptions): Promise<void> {
-  const random = createRandom(1)
+  const random = new Random(1)
   const forbiddenServer = await openForbidden(t)
   const endpoint = await openFailingEndpoint(t, random, forbiddenServer.url)
   const databaseUrl = await freshPostgres(t)

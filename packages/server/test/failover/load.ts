@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Agent } from '@keyway/sdk'
 import type { Operation } from '../faults/history.ts'
-import { createRandom } from '../faults/random.ts'
 import { operate, type Session, type SimulatedUser, signIn } from '../faults/simulated-users.ts'
 import type { World } from '../faults/world.ts'
 import type { CallResult } from '../support/nodes.ts'
+import { Random } from '../support/random.ts'
 import type { Facts, KeyFact } from './facts.ts'
 
 const PAUSE_MS = 40
@@ -56,7 +56,7 @@ export async function startLoad(
 
   async function openPerson(n: number): Promise<Person> {
     const { target, history } = world
-    const random = createRandom(seed * 77 + n)
+    const random = new Random(seed * 77 + n)
     const user: SimulatedUser = {
       target,
       history,

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type CallResult, call } from '../support/nodes.ts'
 import { patienceMs } from '../support/patience.ts'
+import { Random } from '../support/random.ts'
 import type { History, OperationName } from './history.ts'
-import { createRandom, type Random } from './random.ts'
 
 /** Access to the service under test, and to the mails that it sends. */
 export interface Target {
@@ -37,7 +37,7 @@ export function createSimulatedUsers(
 ): SimulatedUsers {
   let isStopped = false
   const simulations = Array.from({ length: people }, async (_, n) => {
-    const random = createRandom(seed * 1000 + n)
+    const random = new Random(seed * 1000 + n)
     for (let round = 0; !isStopped; round++) {
       await simulate({
         target,
@@ -85,7 +85,7 @@ async function simulate(user: SimulatedUser): Promise<void> {
 
 /** Runs one user after the fault is over. Returns a sentence for each operation that got no answer or a 5xx. */
 export async function runWithoutFault(target: Target, history: History, email: string): Promise<string[]> {
-  const user: SimulatedUser = { target, history, random: createRandom(1), email, isOver: () => false }
+  const user: SimulatedUser = { target, history, random: new Random(1), email, isOver: () => false }
   const operationsBefore = history.operations.length
   const session = await signIn(user)
   if (!session) return [`liveness: ${email} could not sign in after the fault was over`]

@@ -7,12 +7,12 @@ import { freePort } from '../support/free-port.ts'
 import { NODE_SETTINGS } from '../support/nodes.ts'
 import type { PreviousVersion } from '../support/previous-version.ts'
 import { type FaultProxy, startProxy } from '../support/proxy.ts'
+import { Random } from '../support/random.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 import { startSmtpServer, type TestSmtpServer } from '../support/smtp.ts'
 import { checkAccounts } from './accounts.ts'
 import { createHistory, type History, violatedInvariants } from './history.ts'
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
-import { createRandom, type Random } from './random.ts'
 import { createSimulatedUsers, runWithoutFault, type Target } from './simulated-users.ts'
 
 export interface ScenarioResult {
@@ -98,7 +98,7 @@ async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps
   const ports = await Promise.all(Array.from({ length: nodes }, freePort))
   const outputs: string[] = []
   const liveNodes = new Set<number>()
-  const random = createRandom(seed)
+  const random = new Random(seed)
   const history = createHistory()
 
   const world: World = {

@@ -6,9 +6,16 @@ import { ACCOUNT_MAIL_LIMITS } from '../../src/account-changes/mail-limits.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createMail } from '../../src/services.ts'
 import { createBackupStore } from '../../src/storage/backup.ts'
-import { createDb } from '../../src/storage/engine.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+import {
+  address,
+  caller,
+  openServices,
+  race,
+  refusedWith,
+  type Services,
+  tablesWith,
+} from '../support/services.ts'
 
 const OLD_ADDRESS = 'ada@example.com'
 const NEW_ADDRESS = 'ada@example.org'
@@ -34,17 +41,6 @@ function tokenOf(link: string): string {
 
 async function typesOf({ store }: Services, userId: string): Promise<string[]> {
   return (await store.securityEvents.list(userId, page)).rows.map(({ type }) => type)
-}
-
-/** The tables that contain a text in any column. */
-async function tablesWith({ opened }: Services, text: string): Promise<string[]> {
-  const { engine } = opened.storage
-  const tables: string[] = []
-  for (const { name } of await createDb(engine, engine.connection).introspection.getTables()) {
-    const { rows } = await engine.connection.execute(`select * from ${name}`, [])
-    if (JSON.stringify(rows).includes(text)) tables.push(name)
-  }
-  return tables.sort()
 }
 
 forEachEngine(engine => {

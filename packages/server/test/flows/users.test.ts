@@ -4,9 +4,16 @@ import { MINUTE } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { createInboxMailer } from '../../src/mail/inbox.ts'
 import { createBackupStore } from '../../src/storage/backup.ts'
-import { createDb } from '../../src/storage/engine.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+import {
+  address,
+  caller,
+  openServices,
+  race,
+  refusedWith,
+  type Services,
+  tablesWith,
+} from '../support/services.ts'
 
 const page = { limit: 50, after: null }
 const UNKNOWN_ID = '01900000-0000-7000-8000-000000000000'
@@ -47,17 +54,6 @@ async function withTraces(services: Services) {
     )
   const { token } = await services.sendTo('stays@example.com')
   return { user, used: usedLink.token, proofOfStranger: { token, email: address('stays@example.com') } }
-}
-
-/** The tables that contain a text in any column. */
-async function tablesWith({ opened }: Services, text: string): Promise<string[]> {
-  const { engine } = opened.storage
-  const tables: string[] = []
-  for (const { name } of await createDb(engine, engine.connection).introspection.getTables()) {
-    const { rows } = await engine.connection.execute(`select * from ${name}`, [])
-    if (JSON.stringify(rows).includes(text)) tables.push(name)
-  }
-  return tables.sort()
 }
 
 /** The types of the next events, up to the first of `type`. */

@@ -1,5 +1,5 @@
 import { KeywayError } from '../../src/errors.ts'
-import type { Random } from '../hub/support/random.ts'
+import type { Random } from '../support/random.ts'
 import type { NodeServices, SimulatedNode } from './node.ts'
 import type { Scheduler, SimulatedProcess } from './scheduler.ts'
 

@@ -5,7 +5,7 @@ import { channelOf, type EventCarrier, SEALED_CHANNEL } from '../../src/storage/
 import { createEventReceiver } from '../../src/storage/event-receiver.ts'
 import { createEventSeal, MAX_SEALED_BYTES } from '../../src/storage/event-seal.ts'
 import { createListeners } from '../../src/storage/listeners.ts'
-import type { Random } from '../hub/support/random.ts'
+import type { Random } from '../support/random.ts'
 import { NOTIFY } from './connection.ts'
 import type { Scheduler, SimulatedProcess } from './scheduler.ts'
 

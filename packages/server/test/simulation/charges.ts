@@ -3,7 +3,7 @@ import type { Person } from './person.ts'
 
 /** Micro-dollars; the trial credit of 2.00 pays for a few. */
 const AMOUNTS = [100_000, 300_000, 700_000]
-export const CHARGING_APP = 'console'
+const CHARGING_APP = 'console'
 
 /** Charges a balance with one Idempotency-Key, from one or two programs at once, and again after a lost answer. */
 export async function charge(person: Person): Promise<void> {
@@ -17,7 +17,7 @@ export async function charge(person: Person): Promise<void> {
       for (let attempt = 0; attempt < 3; attempt++) {
         const outcome = await person
           .request('charge', ({ charges }) =>
-            charges.charge({ id: world.chargingApp }, chargeRequest, idempotencyKey),
+            charges.charge({ id: CHARGING_APP }, chargeRequest, idempotencyKey),
           )
           .then(({ id }) => ({ id }), refusalOf)
         if (typeof outcome === 'object') {

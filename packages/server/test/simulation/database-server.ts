@@ -1,4 +1,4 @@
-import type { Random } from '../hub/support/random.ts'
+import type { Random } from '../support/random.ts'
 import type { Broker, SimulatedCarrierMessage } from './carrier.ts'
 import type { Connection } from './connection.ts'
 import { type Executed, isRead, SimulatedDatabase, type SimulatedTransaction } from './database.ts'

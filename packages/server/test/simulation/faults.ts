@@ -1,4 +1,4 @@
-import type { Random } from '../hub/support/random.ts'
+import type { Random } from '../support/random.ts'
 import { SimulatedProcess } from './scheduler.ts'
 import type { World } from './world.ts'
 

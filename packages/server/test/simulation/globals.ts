@@ -2,7 +2,7 @@ import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import timers from 'node:timers'
 import timersPromises from 'node:timers/promises'
-import type { Random } from '../hub/support/random.ts'
+import type { Random } from '../support/random.ts'
 import { currentProcess, type Scheduler, type SimulatedProcess } from './scheduler.ts'
 
 /** The time of day at which every run begins. */

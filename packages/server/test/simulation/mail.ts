@@ -1,6 +1,6 @@
 import type { Mail, Mailer } from '../../src/outbox/outbox.ts'
-import type { Random } from '../hub/support/random.ts'
 import { plainMail } from '../support/plain-mail.ts'
+import type { Random } from '../support/random.ts'
 import { currentProcess, type Scheduler } from './scheduler.ts'
 
 /** Delivers mail to the people of the simulation. Sometimes a delivery fails, or the answer to it is lost. */

@@ -1,6 +1,6 @@
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import type { EmailAddress } from '../../src/users/email-address.ts'
-import type { Random } from '../hub/support/random.ts'
+import type { Random } from '../support/random.ts'
 import { address } from '../support/services.ts'
 import { type Ports, refusalOf } from './calls.ts'
 import { charge } from './charges.ts'

@@ -1,7 +1,7 @@
 import { type Config, loadConfig } from '../../src/config.ts'
 import type { Log } from '../../src/log.ts'
-import { Random } from '../hub/support/random.ts'
 import { checkHistories } from '../hub/support/resume-history.ts'
+import { Random } from '../support/random.ts'
 import { Calls } from './calls.ts'
 import { Broker } from './carrier.ts'
 import type { SimulatedTransaction } from './database.ts'
@@ -49,7 +49,6 @@ export interface Outcome {
 /** Nodes, people, agents and faults; all of it follows from one seed. */
 export class World {
   readonly config = CONFIG
-  readonly chargingApp = 'console'
   readonly random: Random
   readonly scheduler: Scheduler
   readonly broker: Broker

@@ -16,6 +16,7 @@ import { compose } from '../../src/services.ts'
 import type { SessionLifetimes } from '../../src/sessions/session-lifetime.ts'
 import type { SessionTokens } from '../../src/sessions/sessions.ts'
 import type { DatabaseStorage } from '../../src/storage/database.ts'
+import { createDb } from '../../src/storage/engine.ts'
 import { type EmailAddress, parseEmailAddress } from '../../src/users/email-address.ts'
 import { openPepper } from '../../src/users/trial-credit.ts'
 import type { User, UserRole } from '../../src/users/user.ts'
@@ -221,4 +222,15 @@ export async function refusedWith(call: Promise<unknown>): Promise<string> {
 function codeOf(error: unknown): string {
   if (error instanceof Error && 'code' in error && 'extras' in error) return String(error.code)
   throw error
+}
+
+/** The names of the tables that contain a text in any column. */
+export async function tablesWith({ opened }: Services, text: string): Promise<string[]> {
+  const { engine } = opened.storage
+  const tables: string[] = []
+  for (const { name } of await createDb(engine, engine.connection).introspection.getTables()) {
+    const { rows } = await engine.connection.execute(`select * from ${name}`, [])
+    if (JSON.stringify(rows).includes(text)) tables.push(name)
+  }
+  return tables.sort()
 }

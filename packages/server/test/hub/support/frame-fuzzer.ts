@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { Random } from '../../support/random.ts'
 import type { Client } from '../client.ts'
-import { Random } from './random.ts'
 import {
   BINARY,
   CLOSE,

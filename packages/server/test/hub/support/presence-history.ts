@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { mock } from 'node:test'
 import type { ServerFrame } from '@keyway/sdk/protocol'
+import { Random } from '../../support/random.ts'
 import { PresenceWorld } from './presence-world.ts'
-import { Random } from './random.ts'
 
 /**
  * How late a watcher may be, in milliseconds: until the lease and a heartbeat of a dead node have passed, or until two

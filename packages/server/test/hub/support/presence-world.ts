@@ -11,7 +11,7 @@ import { createWatches } from '../../../src/hub/watches.ts'
 import { newId } from '../../../src/ids.ts'
 import { createLog } from '../../../src/log.ts'
 import { createTestClock } from '../../support/clock.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../../support/random.ts'
 import { textOf } from './raw-frames.ts'
 
 /** Milliseconds of one simulated step. */

@@ -1,5 +1,5 @@
 import { mock } from 'node:test'
-import { Random } from './random.ts'
+import { Random } from '../../support/random.ts'
 import { type AgentHistory, checkHistories } from './resume-history.ts'
 import { ResumeWorld } from './resume-world.ts'
 

@@ -1,7 +1,7 @@
 import { Agent, type Json } from '@keyway/sdk'
 import { newId } from '../../../src/ids.ts'
 import { createTestClock } from '../../support/clock.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../../support/random.ts'
 import type { AgentHistory } from './resume-history.ts'
 import { SharedState, SimulatedHub } from './simulated-hub.ts'
 import { type AgentEnd, Line } from './simulated-network.ts'

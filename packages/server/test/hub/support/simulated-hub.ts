@@ -6,7 +6,7 @@ import type { HubPresence, NodeRow, PresenceRow } from '../../../src/hub/presenc
 import { newId } from '../../../src/ids.ts'
 import { createLog } from '../../../src/log.ts'
 import type { TestClock } from '../../support/clock.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../../support/random.ts'
 import type { Line, Offer } from './simulated-network.ts'
 
 const TICK_MS = 500

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { HUB_BEARER_PREFIX, HUB_RESUME_PREFIX } from '@keyway/sdk/protocol'
 import type { HubSocket } from '../../../src/hub/agent-connection.ts'
 import { parseResume, type ResumeRequest } from '../../../src/hub/resume-token.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../../support/random.ts'
 import { textOf } from './raw-frames.ts'
 
 const [CONNECTING, OPEN, CLOSING, CLOSED] = [0, 1, 2, 3] as const

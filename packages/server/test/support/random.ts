@@ -1,4 +1,4 @@
-/** A seeded random number generator (mulberry32). */
+/** A seeded random number generator (mulberry32), so that a run can be repeated. */
 export class Random {
   #state: number
 
@@ -14,13 +14,18 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 
+  /** An integer from 0 to `limit`, exclusive. */
+  below(limit: number): number {
+    return Math.floor(this.next() * limit)
+  }
+
   /** An integer from `low` to `high`, both included. */
   between(low: number, high: number): number {
-    return low + Math.floor(this.next() * (high - low + 1))
+    return low + this.below(high - low + 1)
   }
 
   pick<Item>(items: readonly Item[]): Item {
-    return items[this.between(0, items.length - 1)]!
+    return items[this.below(items.length)]!
   }
 
   bytes(length: number): Buffer {
