@@ -38,7 +38,7 @@ class Handover:
             self._deliver(connection, frame)
 
     def caught_up(self, connection: HubConnection) -> None:
-        """Called when all messages of that connection have arrived: it answered the ping, or it is closed."""
+        """Delivers the buffered messages, since one of the two connections has answered the ping or is closed."""
         if self._connections and connection in self._connections:
             self.end()
 

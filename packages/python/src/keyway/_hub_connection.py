@@ -82,7 +82,7 @@ class HubConnection:
         self._subprotocols = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *session_to_resume.offer()]
         self._session_to_resume = session_to_resume
         self.session = HubSession()
-        """The session that a later connection may resume. Once this connection is ready, it is the resumed session if
+        """The session that a later connection may resume. Once this connection is ready, it is `session_to_resume` if
         the hub resumed that."""
         self._ssl = ssl
         self._socket: Any = None
