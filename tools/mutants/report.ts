@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ORIGINAL_TREE } from './copy.ts'
 import { EQUIVALENTS, isEquivalent } from './equivalents.ts'
@@ -17,6 +17,8 @@ export interface RunSummary {
 }
 
 const RESULTS_DOCUMENT = join(ORIGINAL_TREE, 'tools/mutants/results.md')
+/** The heading of the part of the document that is written by hand. */
+const CHECKS_HEADING = '\n## Checks of the equivalent ones\n'
 
 /**
  * Prints statistics by folder and every survivor. @returns the fraction of detected mutants, without equivalent ones
@@ -88,5 +90,12 @@ function documentText(
     ...rows.map(row => line(titles.map(title => row[title]!))),
     '\n## Left\n\n',
     ...undetectedMutants.map(each => `- \`\` ${each} \`\`\n`),
+    handwrittenPart(),
   ].join('')
+}
+
+function handwrittenPart(): string {
+  const document = readFileSync(RESULTS_DOCUMENT, 'utf8')
+  const start = document.indexOf(CHECKS_HEADING)
+  return start < 0 ? '' : document.slice(start)
 }

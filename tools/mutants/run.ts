@@ -11,6 +11,8 @@
  *   --left           runs only undetected mutants that are not listed as equivalent
  *   --known          runs none; reports the results that fit the sources as they are
  *   --write          also writes the table and the survivors to results.md
+ *   --draw-equivalents N  only prints N random entries of equivalent.json of all folders, drawn by --seed (1), with
+ *                    their code, so that somebody checks them again
  *
  * Ends early, with the results so far, on SIGINT and SIGTERM. Status 1 if less than 90 % were detected.
  */
@@ -35,12 +37,13 @@ import { quickFolder } from '../../packages/server/test/support/quick-folder.ts'
 import { continueInCopy } from './copy.ts'
 import { type Coverage, candidateTests, coverageOf, digest } from './coverage.ts'
 import { createDetector, type Detection } from './detector.ts'
-import { isEquivalent } from './equivalents.ts'
+import { isEquivalent, printDrawnEquivalents } from './equivalents.ts'
 import { codeOf, type Mutant, mutantsOf } from './operators.ts'
 import { createWorker, type Worker } from './pool.ts'
 import { report } from './report.ts'
 import { isCaught, openResults } from './results.ts'
 import { ROOT } from './run-test.ts'
+import { sampleBySeed } from './sample.ts'
 import { instrument } from './schemata.ts'
 
 /** A mutant with the number that activates it. */
@@ -54,7 +57,6 @@ export interface Candidate extends Mutant {
   isStatic: boolean
 }
 
-await continueInCopy(import.meta.filename)
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -67,8 +69,14 @@ const { values, positionals } = parseArgs({
     known: { type: 'boolean', default: false },
     left: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
+    'draw-equivalents': { type: 'string' },
   },
 })
+if (values['draw-equivalents']) {
+  printDrawnEquivalents(Number(values['draw-equivalents']), values.seed)
+  process.exit()
+}
+await continueInCopy(import.meta.filename)
 
 const files = positionals.flatMap(sourcesOf)
 if (files.length === 0) throw new Error('npm run test:mutants -- FOLDER_OR_FILE…, for example sessions')
@@ -156,13 +164,8 @@ function codeHashOf(file: string): string {
 }
 
 function sampleOf(size: number): Candidate[] {
-  const randomKey = ({ file, key }: Candidate) => digest(`${values.seed} ${file} ${key}`)
   return [...Map.groupBy(allMutants, ({ folder }) => folder).values()].flatMap(part =>
-    part
-      .map(candidate => ({ candidate, randomKey: randomKey(candidate) }))
-      .sort((a, b) => (a.randomKey < b.randomKey ? -1 : 1))
-      .slice(0, size)
-      .map(({ candidate }) => candidate),
+    sampleBySeed(part, ({ file, key }) => `${file} ${key}`, size, values.seed),
   )
 }
 

@@ -47,6 +47,19 @@ async function eventsOf(services: Services, userId: string): Promise<string[]> {
 }
 
 forEachEngine(engine => {
+  test('a quota that is not refilled keeps its calls when the limits are set again without a number of calls', async t => {
+    const services = await openServices(engine, t)
+    const { userId, makeKey } = await withOwner(services)
+    const { apiKey } = await makeKey()
+    const setQuota = async (remaining: number | null) => {
+      const limits = { requests: [], spend: [], quota: { remaining, refill: null } }
+      return (await services.apiKeys.update(userId, apiKey.id, { limits }, 'person')).limits.quota
+    }
+    const quota = await setQuota(7)
+    assert.equal(quota?.granted, 7)
+    assert.deepEqual(await setQuota(null), quota)
+  })
+
   test('network changes are limited per credential, and a change to the same networks is not recorded', async t => {
     const services = await openServices(engine, t)
     const { apiKeys, store, clock } = services

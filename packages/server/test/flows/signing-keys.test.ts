@@ -6,6 +6,7 @@ import { BY_COMMAND_LINE, createAudit } from '../../src/audit/audit.ts'
 import { SECOND } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
+import { resealAll } from '../../src/operations/reseal.ts'
 import { RELOAD_INTERVAL } from '../../src/reloading.ts'
 import { createSecrets, SealError } from '../../src/secrets.ts'
 import { keyPairOf, SEED_BYTES } from '../../src/signing-keys/ed25519.ts'
@@ -18,6 +19,7 @@ import {
   PUBLISHED_BEFORE_USE,
   RETIREMENT_LEEWAY,
 } from '../../src/signing-keys/signing-keys.ts'
+import { createSealedStore } from '../../src/storage/reseal.ts'
 import type { Storage } from '../../src/store.ts'
 import { type EngineName, forEachEngine, openTestStorage, type TestStorage } from '../support/engines.ts'
 
@@ -78,6 +80,15 @@ forEachEngine(engine => {
     const { nodeA, nodeB } = await twoNodes(engine, t)
     assert.deepEqual(nodeA.jwks(), nodeB.jwks())
     assert.equal(kidsOf(nodeA).length, 1)
+    assert.ok(await nodeB.accepts(nodeA.issue()))
+  })
+
+  test('a node keeps the signing keys that it has opened when they are sealed anew with a secret that it lacks', async t => {
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const newSecrets = createSecrets([randomBytes(32), ...testStorage.config.secrets])
+    const { resealed } = await resealAll(createSealedStore(testStorage.storage.engine), newSecrets)
+    assert.equal(resealed, 1)
+    await nodeA.reload()
     assert.ok(await nodeB.accepts(nodeA.issue()))
   })
 

@@ -334,21 +334,41 @@ describe('the record of the nodes of a user', () => {
 })
 
 describe('another node that has connections of a user', () => {
-  test('is notified of this one once it is alive, or again if it does not confirm, and not after that', async t => {
-    const { services, url, key, userId, beat, addPeer } = await openRecordingWrites(t)
-    const peer = await addPeer({ hasUser: true, isSilent: true })
+  /** A node that is recorded for the user, but not alive for now. */
+  async function openWithLateNode(t: TestContext) {
+    const hub = await openRecordingWrites(t)
+    const peer = await hub.addPeer({ hasUser: true, isSilent: true })
+    const notices = () => peer.received.filter(({ kind }) => kind === 'order')
+    return { ...hub, peer, notices }
+  }
+
+  test('is notified of this one once it is alive, and again until it confirms that', async t => {
+    const { services, url, key, userId, beat, peer, notices } = await openWithLateNode(t)
     await connect(services, url, key)
-    assert.deepEqual(peer.received, [], 'it is not known to be alive')
     await beat()
-    for (let attempt = 0; attempt < 3; attempt++) {
+    assert.deepEqual(notices(), [], 'it is not alive')
+    await peer.start()
+    for (const count of [0, 0, 1]) {
+      await beat()
       const { order, question } = await peer.nextOrder('enter')
       assert.deepEqual(order.userIds, [userId])
-      if (attempt === 2) peer.send({ kind: 'answer', question, count: 1 })
-      else peer.send({ kind: 'answer', question, count: 0 })
-      await beat()
+      peer.send({ kind: 'answer', question, count })
+      await setImmediate()
     }
     await beat()
-    assert.deepEqual(peer.received, [])
+    assert.deepEqual(notices(), [])
+  })
+
+  test('is not notified if the user has left this one before', async t => {
+    const { services, hub, url, key, beat, peer, notices } = await openWithLateNode(t)
+    const client = await connect(services, url, key)
+    client.socket.close(1000)
+    await until('it is gone', () => hub.connectionCount === 0)
+    await beat()
+    for (const ms of [5000, 5000]) await beat(ms)
+    await peer.start()
+    await beat()
+    assert.deepEqual(notices(), [])
   })
 })
 

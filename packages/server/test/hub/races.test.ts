@@ -215,6 +215,30 @@ test('an event closes the connections of what ended, and one of lost events thos
   await witness.flush()
 })
 
+test('a renewal whose token cannot be verified at the moment is refused as `rate_limited`, and possible later', async t => {
+  const services = await openServices('sqlite', t)
+  const { user } = await services.signIn('ada@example.com')
+  let isDown = false
+  const { url } = await openHub(services, t, {
+    ports: {
+      meter: services.meter,
+      verifyToken: token =>
+        isDown ? Promise.reject(new Error('the database is down')) : services.agentTokens.verify(token),
+      keyStatus: services.apiKeys.findMany,
+      endingsSince: services.store.endings.since,
+    },
+  })
+  const key = await makeKey(services, user.id)
+  const client = await connect(services, url, key)
+  const token = await tokenOf(services, key)
+  isDown = true
+  client.send({ type: 'token', token })
+  assert.equal((await client.next('error')).code, 'rate_limited')
+  isDown = false
+  client.send({ type: 'token', token })
+  await client.next('token_accepted')
+})
+
 test('a renewal whose connection ends while its token is verified does not load the key', async t => {
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')

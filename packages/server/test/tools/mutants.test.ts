@@ -77,6 +77,17 @@ describe('an instrumented module', () => {
   })
 })
 
+describe('mutants that are listed as equivalent', () => {
+  test('are drawn at random by a seed, each at most once', async t => {
+    if (!(await tool(t, 'acorn'))) return
+    const { drawEquivalents } = await import('../../../../tools/mutants/equivalents.ts')
+    const drawnEntries = drawEquivalents(20, '1')
+    assert.equal(new Set(drawnEntries).size, 20)
+    assert.deepEqual(drawEquivalents(20, '1'), drawnEntries)
+    assert.notDeepEqual(drawEquivalents(20, '2'), drawnEntries)
+  })
+})
+
 /** The result of the module, or the error of loading it. */
 async function resultOf(code: string, activeMutant: number): Promise<unknown> {
   const name = `${SWITCH}${moduleCount++}`

@@ -23,8 +23,10 @@ export interface Peer {
   id: string
   /** What the hub has sent and the test has not taken with `next` or `nextOrder`. */
   received: RelayMessage[]
-  /** Whether it confirms notices about connections (`enter`); true until the test changes it. */
+  /** Whether it confirms notices about connections (`enter`). */
   confirms: boolean
+  /** Records the peer as alive, and announces it to the hub. */
+  start(): Promise<void>
   send(message: WithoutSender<RelayMessage>): void
   /** Sends a command, to which the hub will answer. */
   order(command: RelayCommand): void
@@ -78,14 +80,15 @@ export async function openAmongPeers(
     })
     peers.set(peer.id, peer)
     const { presence, locations } = services.store
-    const abilities = { sealsEvents: true, relayVersion: version }
-    await presence.heartbeat({
-      ...{ id: peer.id, startedAt: now, seenAt: now + LEASE_MS, version: 'test' },
-      ...abilities,
-    })
     if (hasUser) await locations.enter(peer.id, [user.id])
-    peer.confirms = !isSilent
-    if (version > 0 && !isSilent) peer.order({ op: 'ping', relayVersion: version })
+    peer.start = async () => {
+      const abilities = { sealsEvents: true, relayVersion: version }
+      const seenAt = now + LEASE_MS
+      await presence.heartbeat({ id: peer.id, startedAt: now, seenAt, version: 'test', ...abilities })
+      peer.confirms = !isSilent
+      if (version > 0) peer.order({ op: 'ping', relayVersion: version })
+    }
+    if (!isSilent) await peer.start()
     return peer
   }
 
@@ -96,14 +99,13 @@ export async function openAmongPeers(
     key: await makeKey(services, user.id),
     addPeer,
     transport,
-    emit: (event: Event) => listener(event),
   }
 }
 
 interface PeerOptions {
   /** Whether the peer is recorded as having connections of the test's user. */
   hasUser?: boolean
-  /** Whether the peer confirms no notices and sends no ping, so that the hub finds it only at its next heartbeat. */
+  /** Whether the peer is not alive before `start`, and never confirms a notice by itself. */
   isSilent?: boolean
   /** The relay version; 0 for a node of the previous minor version, which sends no notices. */
   version?: number
@@ -134,7 +136,8 @@ function createPeer(
   return {
     id,
     received,
-    confirms: true,
+    confirms: false,
+    start: async () => {},
     receive(message) {
       if (this.confirms && message.kind === 'order' && message.order.op === 'enter')
         queueMicrotask(() => this.send({ kind: 'answer', question: message.question, count: 1 }))
