@@ -5,8 +5,8 @@ import type { HubConnection } from './hub-connection.ts'
 /** Timeout of an attempt: exchange, handshake and `ready` together. */
 const DIAL_TIMEOUT_MS = 10_000
 /**
- * A handshake without a response after this time is started again. Node opens WebSockets over pooled connections, so
- * after a network interruption the first handshake may use a dead connection.
+ * If the handshake has no response after this time, its connection is closed and another one opened, once. Node opens
+ * WebSockets over pooled connections, so after a network interruption the first handshake may use a dead one.
  */
 const SECOND_HANDSHAKE_AFTER_MS = 3_000
 

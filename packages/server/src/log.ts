@@ -8,7 +8,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
  * address. A message is a constant; variable parts are fields.
  */
 export interface Log {
-  /** Not limited: at this level the operator wants a line for every request. */
+  /** Lines of this level are not limited in number (`MAX_LINES_A_MINUTE`): the operator wants one for every request. */
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
   warn(fields: object, message: string): void

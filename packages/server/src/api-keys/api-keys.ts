@@ -135,8 +135,8 @@ export interface ApiKeys {
 /** A further condition of a creation, such as an approval that may be used once. */
 export interface CreationCondition {
   /**
-   * Checks the condition and uses up the approval. Runs in the transaction that stores the key, before the key is
-   * stored. If it returns false, the key is not created.
+   * Checks the condition; an approval that may be used once counts as used from then on. Runs in the transaction that
+   * stores the key, before the key is stored. If it returns false, the key is not created.
    */
   consume(tx: Transaction, apiKey: ApiKey): Promise<boolean>
   /** The error for the caller if the condition does not hold. */

@@ -24,7 +24,10 @@ export interface AppStore {
   lock(id: string): Promise<App | null>
   /** Writes the settings of `AppSettings`. */
   update(app: App): Promise<void>
-  /** Counts live keys and sessions with this `app_id`, created before `now`. Scans all of them: for operators only. */
+  /**
+   * Counts the keys and sessions with this `app_id` that were created before `now` and are live then. Scans all of
+   * them: for operators only.
+   */
   countLive(id: string, now: Instant): Promise<LiveCredentials>
   /** The SHA-256s of the accepted secrets, newest first. */
   secrets(appId: string): Promise<string[]>

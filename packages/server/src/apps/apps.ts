@@ -59,8 +59,8 @@ export interface Apps {
   /** @throws KeywayError `not_found` */
   find(id: string): Promise<App>
   /**
-   * Registers an app and, unless it authenticates in another way, creates its first secret, returned only here. The app
-   * has rights over keys and sessions that were created under its id before only with `adopt`.
+   * Registers an app and, unless it authenticates in another way, creates its first secret, returned only here. Only
+   * with `adopt` has the app rights over keys and sessions with its id that were created before.
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
@@ -257,7 +257,7 @@ export function createApps({
     ]
   }
 
-  /** Creates the signing keys of the app's tokens; that of id tokens only for an app with redirect URIs. */
+  /** Creates a signing key for each algorithm of the app's tokens that has none. Id tokens need a redirect URI. */
   async function ensureKeys(app: App): Promise<void> {
     await ensureKey(app.tokenAlg)
     if (app.redirectUris.length > 0) await ensureKey(app.idTokenAlg)

@@ -120,7 +120,7 @@ export async function openJournal(
   }
 }
 
-/** The newest files with the total length of their complete lines, so that later truncation or removal is detected. */
+/** The newest files, each with the length of its complete lines, so that later truncation or removal is detected. */
 async function listOtherFiles(folder: string): Promise<{ file: string; bytes: number }[]> {
   const names = (await readdir(folder)).filter(name => name.endsWith(AUTHENTICATED_SUFFIX))
   const newestFiles = names.sort().slice(-MAX_LISTED_FILES)

@@ -158,8 +158,8 @@ async function verifyJournal(folder: string, header: BackupHeader, trust: Trust)
 }
 
 /**
- * Types with one entry for each subject, which are applied one by one. Those of sessions, links and invitations are not
- * needed, since a restore ends all of them.
+ * Types of which every entry is applied, since no later one replaces it. Of other types only the final state is applied
+ * (`finalStates`); entries of sessions, links and invitations are ignored, since a restore ends all of them.
  */
 const SINGLE_ENTRY_TYPES = new Set<JournalEntry['type']>(['ledger', 'trial_credit'])
 

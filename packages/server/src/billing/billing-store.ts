@@ -27,7 +27,7 @@ export interface BillingStore {
   /** False if the user has a subscription already. */
   insertSubscription(subscription: Subscription): Promise<boolean>
   subscription(userId: string): Promise<Subscription | null>
-  /** The sums charged to the keys of these lineages; lineages without a charge are absent. */
+  /** What was charged to each lineage (a key and its successors by rotation); lineages without a charge are absent. */
   spentOf(lineageIds: readonly string[]): Promise<Map<string, SpentSums>>
   /** Newest grant first; withdrawn ones stay listed. */
   authorizations(userId: string): Promise<ChargeAuthorization[]>
@@ -40,9 +40,9 @@ export interface BillingStore {
 export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Returns null and
-   * writes nothing if the balance would be negative or the cause was used. `createdAt` is made later where needed, so
-   * that a user's entries sort in the order in which they changed the balance. A debit is added to the spending of the
-   * entry's key lineage, even beyond its limits.
+   * writes nothing if the balance would be negative or an entry has the same cause. `createdAt` is made later where
+   * needed, so that a user's entries sort in the order in which they changed the balance. A debit is added to the
+   * spending of the entry's key lineage, even beyond the lineage's spend limits.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
   /**

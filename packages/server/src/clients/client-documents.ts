@@ -75,7 +75,7 @@ export function createClientDocuments({
       urlProvider: 'client',
     })
     const document = status === 200 ? (JSON.parse(text) as Record<string, unknown>) : null
-    // The document must name its own address, so that no other site can serve it.
+    // The document must have its own URL as `client_id`: a copy at another URL describes no client.
     if (document?.client_id !== clientId) return null
     const metadata = readClientMetadata(document, ['none', 'private_key_jwt'])
     return 'error' in metadata ? null : metadata.settings

@@ -10,7 +10,7 @@ export const POLL_INTERVAL = 5 * SECOND
 export const SLOW_DOWN_STEP = 5 * SECOND
 /** Maximum age of the sign-in with which a person may approve a device. */
 export const MAX_SIGN_IN_AGE = 30 * MINUTE
-/** How long after a redemption the access token with `keys:create` may create its key. */
+/** How long after the device code was redeemed the resulting access token with `keys:create` may create its one key. */
 export const KEY_CREATION_WINDOW = 10 * MINUTE
 
 export const MAX_DEVICE_NAME_LENGTH = 100

@@ -181,7 +181,7 @@ export function withFacts(rows: RowTransaction): AuditedTransaction & CollectedF
 type AnyOperation = (...args: unknown[]) => Promise<unknown>
 type AnyFacts<Item> = ((outcome: unknown, ...args: unknown[]) => readonly Item[]) | null
 
-/** Wraps the operations of one noun. Untyped, since both tables are typed where they are declared. */
+/** Wraps the operations of one noun for `withFacts`. Untyped, since `FACTS` and `WEBHOOK_EVENTS` are typed already. */
 function wrapOperations(
   rows: RowTransaction,
   noun: keyof RecordedChanges,

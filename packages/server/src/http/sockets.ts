@@ -11,7 +11,10 @@ export interface SocketLimits {
   unreadBytes: number
   /** How long the send buffer of a connection may be non-empty without interruption. */
   unreadMs: number
-  /** Number of new connections in a tenth of a second above which further ones of noisy networks are closed. */
+  /**
+   * Number of new connections in a tenth of a second above which further ones are closed if they come from networks of
+   * which many requests were refused lately.
+   */
   noisyRefusedAbove: number
 }
 

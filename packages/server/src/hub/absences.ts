@@ -21,7 +21,10 @@ export interface Absence {
   until: Instant
 }
 
-/** Absences by user and target. A user may occupy at most half of the targets that the other users leave free. */
+/**
+ * Reported absences of connections, by user and target (the id of a connection or key). A user may occupy at most half
+ * of the targets that the other users leave free.
+ */
 export class Absences {
   /** By user id, then by target, then by the id of the node. */
   readonly #byUser = new Map<string, Map<string, Map<string, Absence>>>()

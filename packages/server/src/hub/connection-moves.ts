@@ -25,9 +25,9 @@ export interface ConnectionMovesDeps {
   /** Milliseconds to wait for the state of a connection. */
   timeoutMs: number
   /**
-   * Hands over a connection, and resolves with its state, which is empty if messages are missing; null if it is not on
-   * this node or may not be handed over. A connection that is still moving to this node is handed over once it has
-   * arrived, if `isAwaited` then returns true: the requester may have stopped waiting.
+   * Hands over a connection, and resolves with its state, an empty object if a message that the agent missed is no
+   * longer kept; null if it is not on this node or may not be handed over. A connection that is still moving to this
+   * node is handed over once it has arrived, if `isAwaited` then returns true: the requester may have stopped waiting.
    */
   release(request: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null
   /** Called when another node that shuts down asks this one to request these connections. */
@@ -39,8 +39,8 @@ export interface ConnectionMoves {
   /**
    * Requests a connection from the node that issued its resume token, then, if that does not have it, from all others.
    * Resolves with the state that `release` returned on the node that had it; null if no node sent it in time.
-   * @param onOrdered called when this node receives its own request. All nodes receive events in the same order, and
-   * the node that has the connection delivers nothing to it that comes after the request
+   * @param onOrdered called when this node receives its own request. All nodes receive events in the same order, so the
+   * node that has the connection delivers only what precedes the request, and this node must keep what follows it
    */
   request(issuer: string, moveRequest: MoveRequest, onOrdered: () => void): Promise<unknown>
   /** Asks another node to request connections of this node. */
@@ -59,7 +59,7 @@ interface PendingMove {
   userId: string
   /** Ids of the nodes that have not answered. */
   unanswered: Set<string>
-  /** The parts of a node's answer that have arrived. */
+  /** The parts that have arrived of the answer of the node that has the connection; null before the first part. */
   parts: { from: string; texts: string[] } | null
   onOrdered(): void
   timer: NodeJS.Timeout

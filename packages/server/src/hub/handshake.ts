@@ -219,8 +219,8 @@ function readResume(
 }
 
 /**
- * Whether the query contains a credential. Takes linear time on a query of bounded length, since clients that are not
- * authenticated send it.
+ * Whether the query contains a credential, or is longer than MAX_QUERY_LENGTH and therefore not searched. The search
+ * takes linear time, since clients that are not authenticated send the query.
  */
 function containsCredential(query: string): boolean {
   if (query.length > MAX_QUERY_LENGTH) return true

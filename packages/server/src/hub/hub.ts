@@ -93,8 +93,8 @@ export interface Hub {
    */
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
   /**
-   * Closes a connection of the user, or all connections of a key, with 1001. False if there is none, or if the node
-   * that has it did not answer in time.
+   * Closes a connection of the user, or all connections of a key, with 1001. False if none was closed: there is none,
+   * or no node that has one answered in time.
    */
   disconnect(userId: string, target: string): Promise<boolean>
   readonly connectionCount: number

@@ -84,7 +84,7 @@ export function createLocations(deps: LocationsDeps): Locations {
   const { clock, log, nodeId, store, presence, receivers, hasUser, sendCommand } = deps
   /** By user id. */
   const userLocations = new Map<string, UserLocation>()
-  /** When each other node was last found alive, or was first found in the records, by node id. */
+  /** By node id, when the node was last found alive; if it never was, when a stored location first named it. */
   const lastAliveAt = new Map<string, Instant>()
   /**
    * By node id, the ids of the users about whom that node must be notified again, since it was not alive or did not

@@ -51,8 +51,8 @@ export interface Messages {
   /** The number of the last message that this node sent. */
   readonly lastNumber: number
   /**
-   * Delivers a message of another node to the user's connections on this one, or to the request of this node's API that
-   * it answers. Returns how many connections or requests got it.
+   * Delivers a message of another node to the user's connections on this one; if it answers a request that was made by
+   * an HTTP call on this node, only to that request. Returns how many connections or requests got it.
    */
   receive(command: Extract<RelayCommand, { op: 'deliver' }>, origin: string): Outcome | Promise<Outcome>
 }
@@ -152,8 +152,8 @@ export function createMessages(deps: MessagesDeps): Messages {
   }
 
   /**
-   * Delivers a message to connections on all nodes, except to its sender, or to the request of the API that it answers.
-   * Returns how many connections or requests got it.
+   * Delivers a message to the connections that `to` names, on all nodes, except to its sender; if it answers a request
+   * that was made by an HTTP call, only to that request. Returns how many connections or requests got it.
    */
   async function deliver(
     userId: string,
@@ -183,8 +183,8 @@ export function createMessages(deps: MessagesDeps): Messages {
   }
 
   /**
-   * Writes a message to the connections of this node that `to` selects, or to the request of this node's API that it
-   * answers; `isRelayed` if it came from another node.
+   * Writes a message to the connections of this node that `to` names; if it answers a request that was made by an HTTP
+   * call on this node, only to that request. `isRelayed` if it came from another node.
    */
   function write({ userId, to, frame, origin, except }: EncodedMessage, isRelayed: boolean): WriteResult {
     if (to === apiRequests.requester)

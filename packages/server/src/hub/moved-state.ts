@@ -15,7 +15,7 @@ export interface MovedState {
   sends: SendsState | null
   /** See `MessageLog.leftNodes`. */
   passed: [nodeId: string, number: number][]
-  /** The last messages, each with its origin. */
+  /** The last messages, each with its origin (`KeptMessage.origin`). */
   messages: [origin: string, frame: string][]
 }
 

@@ -105,7 +105,8 @@ export function createRelay(deps: {
   let receivedUntil = Number.NEGATIVE_INFINITY
   let currentCatchUp = Promise.resolve()
   /**
-   * The catch-up that follows the current one. All callers share it, so that 10,000 leaving agents cost a few requests.
+   * The `catchUp` that follows the current one. All callers meanwhile share it, so that 10,000 agents that leave a
+   * draining node cost a few requests.
    */
   let nextCatchUp: Promise<void> | undefined
 

@@ -160,7 +160,7 @@ export function createPresence(deps: {
     const now = clock.now()
     const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, ...NODE_ABILITIES }
     await presence.heartbeat(node)
-    // After so long without a heartbeat another node may have pruned this node's connections.
+    // After so long without a heartbeat another node may have pruned the rows of this node's connections.
     if (lastHeartbeatAt !== null && now - lastHeartbeatAt >= NODE_TIMEOUT_MS) {
       addAll()
       lapseListener()

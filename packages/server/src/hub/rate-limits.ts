@@ -25,8 +25,8 @@ export function refill(bucket: Bucket, allowance: Allowance, now: Instant): numb
 }
 
 /**
- * Limit of frames of one connection, of all types. Further frames are refused; a debt of one more burst closes the
- * connection with 4429.
+ * Limit of frames of one connection, of all types. Further frames are refused, but are also taken from the bucket; once
+ * its debt is as large as `burst`, the next frame closes the connection with 4429.
  */
 export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
 
@@ -155,8 +155,8 @@ export class OwnerLimits {
   }
 
   /**
-   * Evicts owners whose buckets are full, since a new owner gets full buckets anyway. Doubling the threshold keeps
-   * pruning amortized constant per insert.
+   * Evicts owners whose buckets are full, since a new owner gets full buckets anyway. Runs again only when the
+   * number of owners has doubled, so that its cost per insert is amortized constant.
    */
   #prune(now: Instant): void {
     const resources = Object.keys(this.#allowances) as OwnerResource[]

@@ -21,9 +21,9 @@ export interface QueueOptions {
 
 export interface RelayQueue {
   /**
-   * Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue, or the
-   * owner's share of it, is full. With `onOwnChannels` the event is published on the channels of its target nodes
-   * instead of the channel of all nodes.
+   * Publishes the event after all earlier ones, unless `isCurrent` returns false when its turn comes. False if the
+   * queue, or the owner's share of it, is full. With `onOwnChannels` the event is published on the channels of its
+   * target nodes instead of the channel of all nodes.
    * `owner` is the user whose share of the queue the event uses, if the event itself does not name one.
    */
   add(event: RelayEvent, options?: QueueOptions & { onOwnChannels?: boolean }): boolean

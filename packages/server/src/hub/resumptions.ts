@@ -44,7 +44,7 @@ export interface ResumptionsDeps {
   locations: Pick<Locations, 'enter'>
   nodeId: string
   relayTimeoutMs?: number
-  /** Maximum number of connections per user on this node; the same number limits broken ones. */
+  /** Maximum number of connections of one user on this node that are not broken, and also of broken ones. */
   maxConnectionsPerUser: number
   isDraining(): boolean
   /** Loads the status of a key again, and closes its connections if it may no longer be used. */
@@ -59,8 +59,8 @@ export interface Resumptions {
   /** Registers a connection as broken; if the owner has too many, the one that was registered first is ended. */
   hold(connection: AgentConnection): void
   /**
-   * Brings the connection that an agent asks to resume to this node, if another node has it. On a draining node it
-   * closes the agent's new connection instead.
+   * Moves the connection that an agent asks to resume to this node, if another node has it. If this node drains, closes
+   * `connection`, the agent's new one, instead.
    */
   moveHere(connection: AgentConnection, request: ResumeRequest): Promise<void>
   /**

@@ -12,7 +12,7 @@ interface NodeView {
   /** The connections of a full list that have arrived so far, and the number of parts in which they arrived. */
   incoming: LiveConnection[]
   incomingParts: number
-  /** Number of `watch` queries to the node since its last notice. */
+  /** Number of `watch` queries that were sent to the node since its last notice of its connections arrived. */
   unanswered: number
 }
 
@@ -58,7 +58,10 @@ export class WatchedUser {
     return this.#nodes.get(nodeId)?.unanswered ?? 1
   }
 
-  /** Applies changes of a node; false if an earlier change was missed, so that the node must be queried again. */
+  /**
+   * Applies the changes of a node's connections since version `after` of its feed. False, without
+   * applying them, if that is not the version applied last: the node must be queried again.
+   */
   change(nodeId: string, after: number, version: number, changes: readonly PresenceChange[]): boolean {
     const view = this.#viewOf(nodeId)
     view.unanswered = 0

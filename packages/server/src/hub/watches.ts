@@ -81,7 +81,7 @@ export interface Watches {
   receive(from: string, notice: Extract<RelayNotice, { op: 'presence' }>): void
   /** Called when a node has no more connections of the user. */
   receiveAbsence(from: string, userId: string): void
-  /** Called when notices may have been lost. */
+  /** Called when notices of other nodes may have been lost: queries the nodes of all watched users. */
   compareAll(): void
   /** Called when nodes may have started or stopped, or a user may have connections on further nodes. */
   updateNodes(): void

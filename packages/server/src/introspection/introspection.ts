@@ -149,7 +149,10 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     }
   }
 
-  /** The answer for a token that an app got for itself. The app must have been registered when the token was issued. */
+  /**
+   * The answer for a token that an app got for itself; null if the token is not valid, or the app was removed since,
+   * even if its id was registered again.
+   */
   async function introspectAppToken(
     token: string,
     audience: string,

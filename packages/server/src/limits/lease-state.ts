@@ -96,7 +96,7 @@ export function claim(
   }
 }
 
-/** The state after `holder` released its share; its requests become past ones. */
+/** The state after `holder` released its shares. The requests that it let through, `counted`, are added to `past`. */
 export function release(
   state: SharedState,
   holder: string,

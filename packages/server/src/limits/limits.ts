@@ -26,7 +26,7 @@ export interface LimitedKey {
 
 export interface LeftOfLimits {
   requests: RateLimitState[]
-  /** The remaining calls of the quota, the lower of two; null if the key has none. */
+  /** The lower number of remaining calls of the key's quotas (the owner's, the operator's); null if it has none. */
   quota: number | null
 }
 

@@ -36,9 +36,9 @@ export interface QuotaStore {
    * successor quota starts with them. Returns 0 if there is no such row.
    */
   close(id: string, now: Instant): Promise<number>
-  /** Assigns the rows to the successor of their key. The deletion of the successor then deletes them. */
+  /** Assigns the rows of a rotated key to its successor, whose deletion then deletes them. */
   reassign(ids: readonly string[], successorId: string): Promise<void>
-  /** Marks the row of a replaced quota: it is pruned once no replaced key can use it. */
+  /** Marks the row of a replaced quota, which a rotated key may still use: `prune` removes it after the overlap. */
   retire(id: string, now: Instant): Promise<void>
   /** Removes rows that were retired before `retiredBefore`, at most `batch`. Returns how many. */
   prune(retiredBefore: Instant, batch: number): Promise<number>

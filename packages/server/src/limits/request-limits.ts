@@ -31,7 +31,7 @@ const RETRY_AFTER_REFUSAL_MS = 250
  * their shares.
  */
 const OPEN_CLAIM_INTERVAL = 2 * SECOND
-/** Maximum number of subjects with open claims that one sweep considers. */
+/** Maximum number of subjects with open claims for which one sweep lowers this node's shares. */
 const MAX_OPEN_CLAIMS = 1000
 /** How long a node makes no claims after a failure of the database. */
 const CLAIM_PAUSE = SECOND

@@ -84,7 +84,10 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     return logoutNotices.retry(notice.sessionId, clock.now() + wait)
   }
 
-  /** Defers a notice by as long as it has waited already, so that a long queue of one app is rarely read. */
+  /**
+   * Defers a notice for an unresponsive app by as long as it has waited already, at most an hour: so a long queue of
+   * such notices is rarely read. Drops it once it is too old.
+   */
   async function defer(notice: LogoutNotice): Promise<void> {
     const now = clock.now()
     const age = now - notice.createdAt

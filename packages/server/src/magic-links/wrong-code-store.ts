@@ -5,7 +5,10 @@ import type { WrongCode } from './code-limits.ts'
 export interface WrongCodeStore {
   /** Blocks code checks on all nodes until the transaction ends. */
   lock(): Promise<void>
-  /** The wrong codes after `since` that count: all from unrecognised browsers, the mailbox's from recognised ones. */
+  /**
+   * The wrong codes after `since` that count for a code of this mailbox: all from unrecognised browsers, and this
+   * mailbox's from recognised ones, in which someone signed in to the address before.
+   */
   findCounted(mailbox: string, since: Instant): Promise<WrongCode[]>
   insert(wrong: WrongCode): Promise<void>
   exists(id: string): Promise<boolean>

@@ -29,13 +29,13 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
     port: settings.port,
     secure: settings.secure,
     requireTLS: settings.requireTls && !settings.secure,
-    // If TLS is optional (loopback, `?tls=off`), STARTTLS is not used: the relay's certificate may be self-signed.
+    // If TLS is optional (loopback, `?tls=off`), STARTTLS is not used: the server's certificate may be self-signed.
     ignoreTLS: !settings.requireTls && !settings.secure,
     tls: { minVersion: 'TLSv1.2', rejectUnauthorized: true, ...(ca ? { ca } : {}) },
     ...(settings.user === null ? {} : { auth: { user: settings.user, pass: settings.password ?? '' } }),
     // EHLO names the sender's domain, not this machine.
     name: domainOf(from),
-    // A connection for each delivery, so that a relay that hangs over one mail does not delay the others.
+    // A connection for each concurrent delivery, so that a server that hangs over one mail does not delay the others.
     maxConnections: CONCURRENT_DELIVERIES,
     // The outbox retries with its own back-off; a retry here could send a mail twice.
     maxRequeues: 0,

@@ -37,7 +37,7 @@ export const RETENTION = {
   keyAlerts: 400 * DAY,
   /** Counted from the last use of a key from the network. A later use counts as one from a new network. */
   keyNetworks: 90 * DAY,
-  /** Within this time all tokens of the key expire, and an agent that uses the key gets the error `api_key_revoked`. */
+  /** All tokens of the key expire within this time. Until it ends, an agent with the key gets `api_key_revoked`. */
   keysOfDeletedAccounts: DAY,
   /** Within this time every node stores its last counts for the account. */
   usageOfDeletedAccounts: DAY,

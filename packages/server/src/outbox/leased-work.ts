@@ -55,7 +55,7 @@ export function createWorker<Item extends { id: string }>(
   /** The work on each leased item, with the controller that aborts it. */
   const workInProgress = new Map<Promise<void>, AbortController>()
   const heldIds = new Set<string>()
-  /** Until this time, the node may have leases that it does not know of. */
+  /** Until this time the node may have leases that it does not know of: the answer to `lease` may have been lost. */
   let unknownLeasesUntil = Number.NEGATIVE_INFINITY
   const doneListeners = new Set<() => void>()
   let isRunning = false

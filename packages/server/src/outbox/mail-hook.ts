@@ -4,7 +4,7 @@ export type HookProvider = 'resend' | 'postmark'
 /** Reads a header by its lower-case name; undefined if it is absent or was sent twice. */
 export type HookHeader = (name: string) => string | undefined
 
-/** A request to the endpoint for reports. */
+/** A mail provider's request, which reports a bounce or complaint. */
 export interface HookCall {
   header: HookHeader
   /** The raw bytes, which the signature covers. */

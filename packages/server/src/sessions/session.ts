@@ -30,7 +30,7 @@ export interface Session {
   createdAt: Instant
   /** Time of the last refresh, or of the last use of its cookie (to the minute); initially `createdAt`. */
   lastUsedAt: Instant
-  /** The absolute limit. The idle limit is `lastUsedAt` plus the setting. */
+  /** The absolute limit. The idle limit is `lastUsedAt` plus `KEYWAY_REFRESH_IDLE_SECONDS`. */
   expiresAt: Instant
   /** Counter of the refresh token that is valid now. */
   counter: number

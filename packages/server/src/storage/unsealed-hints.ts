@@ -3,7 +3,7 @@ import { type Event, type Hint, parseHint } from '../events.ts'
 /** Maximum length of a hint, which has at most two ids. Longer texts are not parsed. */
 const MAX_HINT_CHARACTERS = 300
 const DELIVERY_INTERVAL_MS = 250
-/** Maximum number of distinct hints per interval. Further hints are dropped; the sweep covers these. */
+/** Maximum number of distinct hints per interval. Further ones are dropped; periodic reads find what they reported. */
 const MAX_HINTS = 500
 
 /** The channel of the previous minor version. Its events are not authenticated. */
@@ -21,8 +21,8 @@ export function hintsAmong(events: readonly Event[]): Hint[] {
 }
 
 /**
- * Receives unsealed hints while a node of the previous minor version exists. They are delivered at intervals and
- * without duplicates, since they may be forged, and each may cause a query.
+ * Receives unsealed hints (`Hint` in events.ts) while a node of the previous minor version exists, which cannot seal
+ * events. They are delivered at intervals and without duplicates, since they may be forged and cause queries.
  */
 export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHints {
   /** Hints that wait for the next delivery, by their JSON text. */

@@ -13,7 +13,7 @@ import { roleChange } from './user-changes.ts'
 export interface ListedAdministrators {
   /**
    * Compares the setting with the list that was stored at the last start. New addresses may claim the role. A person
-   * who claimed it with an address that is no longer listed loses it, unless no administrator would be left.
+   * who claimed the role with an address that is no longer listed loses it, unless no administrator would be left.
    */
   apply(): Promise<void>
   /** The keyed hash of the address if it is listed, else null. May query the database: call it before a transaction. */
@@ -23,7 +23,7 @@ export interface ListedAdministrators {
    * resulting role. Must come last in a transaction, since it locks the head of the audit chain.
    */
   claim(tx: Transaction, addressHash: string, user: User, now: Instant): Promise<User>
-  /** The keyed hash of any address. With it, a change of an account's role also records the claim of its address. */
+  /** The keyed hash of any address. A change of a role needs it, to record a listed address as claimed. */
   hashOf(email: EmailAddress): Promise<string>
 }
 

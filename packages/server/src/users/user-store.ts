@@ -88,7 +88,7 @@ export interface UserChanges {
   scheduleDeletion(id: string, deletesAt: Instant, by: Attribution): Promise<User | null>
   /** Returns null and writes nothing if no deletion is scheduled. */
   cancelDeletion(id: string, by: Attribution): Promise<User | null>
-  /** Postpones a deletion that is due to `until`. Null if none is due. */
+  /** Postpones a due deletion until `until`. Returns null if no deletion is due. */
   postponeDeletion(id: string, until: Instant, now: Instant): Promise<User | null>
   /** Returns null and writes nothing unless the account is active, has the address `from`, and no account has `to`. */
   changeEmail(id: string, from: EmailAddress, to: EmailAddress, by: Attribution): Promise<User | null>

@@ -91,7 +91,7 @@ function accessCell({ scopes }: ApiKey, place: 'own' | 'admin'): Html {
   return html`<td data-label="${columns.access}" title="${scopes.join(' ')}">${shownScopes.map(scopeInWords).join(', ')}${hiddenCount > 0 ? ` ${moreScopes({ count: hiddenCount })}` : ''}</td>`
 }
 
-/** The description of a scope, or its name: scopes of the owner's own services have no description. */
+/** The description of a scope, or its name: scopes that Keyway does not know, which other services check, have none. */
 function scopeInWords(scope: string): string {
   const words: Record<string, string | undefined> = texts.keyForm.scopeWords
   return words[scope] ?? scope

@@ -32,9 +32,9 @@ interface AgentExample {
   label: string
   lead: Html | string
   line: string
-  /** An installation to run once, before the outer `line`; its label is shown between the two lines. */
+  /** A command that installs what `line` needs. The page shows its line first, then its label, then `line`. */
   setup?: { label: string; line: string }
-  /** The same line for another shell. */
+  /** The command of `line` for another shell. */
   otherShell?: { label: string; line: string }
 }
 

@@ -15,7 +15,7 @@ interface Bar {
   refused: number
 }
 
-/** For how long at most the counts lack a use: they are stored some seconds after `lastUsedAt`. */
+/** The longest time for which the counts may lack the last use: they are stored some seconds after it. */
 const COUNTED_WITHIN = MINUTE
 
 /** What the text for a period without uses depends on. */

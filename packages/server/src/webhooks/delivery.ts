@@ -40,7 +40,7 @@ export interface WebhookDeliveryDeps {
   audit: Audit
   outbox: Outbox
   call: Outgoing
-  /** The node that owns the leases; other nodes release the leases of a dead node. */
+  /** The node that leases queues. Other nodes release its leases once it is dead; those of null only expire. */
   nodeId?: string | null
   schedule?: Schedule
   random?: () => number

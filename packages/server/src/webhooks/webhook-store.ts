@@ -98,7 +98,10 @@ export interface WebhookDeliveryStore {
    * many were dropped so far.
    */
   waiting(): Promise<Map<string, { count: number; oldestAt: Instant; dropped: number }>>
-  /** The number of events in the log that were given up, failed tests included, without those of removed endpoints. */
+  /**
+   * The number of events in the log that were given up, failed test events included, without those of removed
+   * endpoints.
+   */
   countFailed(): Promise<number>
   /**
    * Drops at most `count` queued events of an endpoint, the oldest agent events first, and none if more than
@@ -106,8 +109,8 @@ export interface WebhookDeliveryStore {
    */
   drop(webhookId: string, count: number, droppedBefore: number, at: Instant): Promise<number>
   /**
-   * Removes events that were settled before this instant, queues that are no longer needed, and rows of removed
-   * endpoints, at most `batch` of each kind. Returns the number of removed rows.
+   * Removes events that were settled before this instant, queues of ended subjects without an event, and rows of
+   * removed endpoints, at most `batch` of each kind. Returns the number of removed rows.
    */
   prune(settledBefore: Instant, now: Instant, batch: number): Promise<number>
   /**
