@@ -62,7 +62,7 @@ async def request_json(
 
 
 def _encode(body: Mapping[str, Any]) -> bytes:
-    """The body as JSON in UTF-8. Escapes of all other characters than ASCII could make it longer than the service accepts.
+    """The body as JSON in UTF-8. Escapes of other characters than ASCII could make it longer than the service accepts.
     Only lone surrogates, which UTF-8 does not have, are escaped: the service refuses them and names the field."""
     text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace")
