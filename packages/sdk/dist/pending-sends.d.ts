@@ -32,7 +32,7 @@ export declare class PendingSends {
     sendOver(connection: HubConnection, session: object | undefined): void;
     /** Sends the unacknowledged messages of a lost connection again, since they may or may not have arrived. */
     lost(connection: HubConnection): void;
-    /** Repeats a send that the hub refused temporarily after a pause, before any other send; else rejects it. */
+    /** If the hub refused a send temporarily, repeats it after a pause, in which nothing is sent; else rejects it. */
     failed(id: string, code: FrameErrorCode, detail: string): void;
     acknowledge(id: string, delivered: number, held?: number): void;
     rejectSend(id: string, error: unknown): void;

@@ -74,7 +74,7 @@ export class PendingSends {
         }
         this.#flush();
     }
-    /** Repeats a send that the hub refused temporarily after a pause, before any other send; else rejects it. */
+    /** If the hub refused a send temporarily, repeats it after a pause, in which nothing is sent; else rejects it. */
     failed(id, code, detail) {
         const isMalformed = code === 'unknown_type' || code === 'invalid_frame';
         if (code === 'rate_limited' || code === 'out_of_order')

@@ -19,7 +19,7 @@ export interface MachineClocks {
   monotonic(): number
   /** The time of day, which an operator or a time service may step. */
   system(): Instant
-  /** Never stepped, and includes the time of a suspension; may have a resolution of a second. */
+  /** Never stepped, and goes on while the machine is suspended; may have a resolution of a second. */
   uptime(): number
 }
 
@@ -70,7 +70,7 @@ export interface SynchronizedClock extends Clock {
 
 /**
  * Monotonic time plus an offset to the reference. A stepped system clock affects neither limits nor expiry, and nodes
- * on one database agree. The time of a suspension is added by the first `synchronize` after it.
+ * on one database agree. The time for which the machine was suspended is added by the first `synchronize` afterwards.
  */
 export function createClock(
   reference: ClockReference = 'system',

@@ -121,7 +121,7 @@ export class KeyCounts {
     )
   }
 
-  /** Counts one more entry. Must follow a call of `count`, which frees a slot. */
+  /** Counts one more entry. Call `count` before, which drops outdated slots: otherwise no slot might be free. */
   add(record: number, index: number, now: Instant): void {
     const records = this.#records
     const window = record + HASH_WIDTH + index * WINDOW_WIDTH

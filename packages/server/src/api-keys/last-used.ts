@@ -15,7 +15,7 @@ const KEYS_PER_WRITE = 500
 export type KeyedUse = readonly [keyId: string, use: RecordedUse]
 
 export interface LastUsed {
-  /** Buffers a use of the key. @param from the client, whose network the mail about a dormant key names */
+  /** Buffers a use of the key. @param from the client; a mail about the first use after a long pause has its network */
   note(keyId: string, from: UsedFrom): void
   /** The key with the buffered use, if that is later than the stored one. */
   withLastUse(key: ApiKey): ApiKey
@@ -24,7 +24,7 @@ export interface LastUsed {
 
 /** The functions that `flush` calls before it stores uses. */
 export interface LastUsedNotices extends Pick<KeyNotices, 'notifyOfReuse'> {
-  /** Receives every network that a key was used from, even if a later use came from another one. */
+  /** Receives the networks that keys were used from, also those from which the key was not used last. */
   noteNetworks(uses: readonly KeyedUse[]): Promise<void>
 }
 
@@ -41,7 +41,7 @@ export function createLastUsed({
   clock: Clock
   notices: LastUsedNotices
 }): LastUsed {
-  /** The latest use of each key that is not stored yet, by key id. */
+  /** The latest use of each key, by key id, until that use is stored. */
   const latestUses = new Map<string, RecordedUse>()
   /** Uses, by key and network, that a later use from another network replaced in `latestUses`. */
   const replacedUses = new Map<string, KeyedUse>()

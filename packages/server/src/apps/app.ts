@@ -104,7 +104,7 @@ export function coversKey(
 
 /**
  * Whether the app has rights over a key or session that has its id: the app was registered before the key or session
- * was created, or adopted it (decision 14).
+ * was created, or adopted it (docs/decisions/0014-keys.md).
  */
 export function hasRightsOver(
   app: Pick<App, 'id' | 'coversFrom'>,
@@ -130,7 +130,7 @@ const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 /**
  * Whether the text may be the id of an app. Such an id is only a label until it is registered, which gives it a name
- * and rights (decision 14). UUIDs are reserved for ids of the service.
+ * and rights (docs/decisions/0014-keys.md). UUIDs are reserved for ids of the service.
  */
 export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null

@@ -76,7 +76,8 @@ export interface Apps {
    * authorisations to charge, and people's consents. Keys and sign-ins of people that only have its id as a label stay
    * valid. If the removal is interrupted, repeating it ends the rest.
    *
-   * @throws KeywayError `not_found` (also if nothing is left to end), `forbidden` (one of the service's own apps)
+   * @throws KeywayError `not_found` (no such app, and an earlier removal left nothing to end), `forbidden` (one of the
+   *   service's own apps)
    */
   remove(id: string, by?: ActedBy): Promise<EndedByRemoval>
   /** The valid secrets, newest first. @throws KeywayError `not_found` */
@@ -129,7 +130,7 @@ export function createApps({
         coversFrom: adopt ? 0 : createdAt,
       }
       assertValid(app)
-      // Counted before the registration: if counting fails, no app is registered.
+      // Older keys and sessions are counted before the registration: if that fails, no app is registered.
       const older = await apps.countLive(app.id, createdAt)
       await ensureKeys(app)
       // If the removal of an earlier app with this id was interrupted, the new app must not get its sessions.

@@ -45,7 +45,10 @@ export interface AuditStore {
   seal(position: SealedPosition): Promise<void>
   /** Erases the texts of the reasons that concern a person; their hashes stay. */
   eraseReasons(userId: string): Promise<void>
-  /** Stores the last row that retention may remove; the database refuses to delete later rows. Only moves forward. */
+  /**
+   * Stores the position of the last row that retention may remove: the database refuses to delete later rows. Changes
+   * nothing if the stored position is later.
+   */
   markPruned(position: SealedPosition): Promise<void>
   /** Removes at most `batch` rows up to the position of `markPruned`. Returns how many. */
   prune(batch: number): Promise<number>

@@ -15,15 +15,18 @@ export interface PushedRequest {
 }
 
 export interface PushedRequests {
-  /** Creates the `request_uri` of a validated request, which only one code can answer. `expiresIn` is in seconds. */
+  /**
+   * Creates the `request_uri` of a validated request. It can be answered with an authorization code only once.
+   * `expiresIn` is in seconds.
+   */
   push(params: RequestParams): { requestUri: string; expiresIn: number }
   /** Reads a `request_uri`. `expired` also if it is not genuine; null if it lacks the prefix of request URIs. */
   open(requestUri: string): PushedRequest | 'expired' | null
 }
 
 /**
- * Pushed authorization requests (RFC 9126). The URI is the request itself, sealed: nothing is stored until a code
- * answers it, so unanswered requests take no rows.
+ * Pushed authorization requests (RFC 9126). The URI is the request itself, sealed: nothing is stored before the
+ * authorization code that answers it, so unanswered requests take no rows.
  */
 export function createPushedRequests({ secrets, clock }: { secrets: Secrets; clock: Clock }): PushedRequests {
   return {

@@ -19,7 +19,7 @@ interface Deps {
 
 /**
  * Writes the facts of a committed transaction to the journal. Never rejects, since the commit cannot be undone: if the
- * journal cannot be written, or the database cannot be read, an error is logged (decision 4).
+ * journal cannot be written, or the database cannot be read, an error is logged.
  */
 export function createJournalWriter({ journal, store, clock, log }: Deps) {
   const entriesOf = createEntryReader(store, clock)

@@ -41,13 +41,13 @@ export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Returns null and
    * writes nothing if the balance would be negative or an entry has the same cause. `createdAt` is made later where
-   * needed, so that a user's entries sort in the order in which they changed the balance. A debit is added to the
-   * spending of the entry's key lineage, even beyond the lineage's spend limits.
+   * needed, so that a user's entries sort in the order in which they changed the balance. A debit is added to what
+   * the lineage of the entry's key has spent, even beyond its spend limits.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
   /**
-   * Like `post`, but also returns what the key lineage has spent. If the lineage would exceed `caps`, writes nothing
-   * and returns the period of the exceeded limit.
+   * Like `post`, but also returns what the key's lineage has spent. If that would exceed a limit in `caps`, writes
+   * nothing and returns the period of that limit.
    */
   charge(entry: Omit<LedgerEntry, 'balanceAfter'>, caps: SpendCaps): Promise<PostedEntry | SpendPeriod | null>
   /** Records that the address with this keyed hash got its trial credit. True the first time only. */

@@ -10,7 +10,7 @@ import type { Ending } from './ending.ts'
 export type Fact =
   /** A row in the table of endings, which hubs and the revocation feed read. */
   | { type: 'ending'; ending: Ending }
-  /** Published to other nodes, and recorded in the journal, which reads the subject's state after the commit. */
+  /** Published to other nodes, and recorded in the journal with the subject's state as it is after the commit. */
   | { type: 'changed'; kind: Ending['kind']; id: string; userId: string }
   /** Shown to the owner, and logged. */
   | { type: 'security_event'; event: SecurityEvent }

@@ -9,7 +9,10 @@ const PREFLIGHT_MAX_AGE_SECONDS = '600'
 export type CorsPolicy = 'any' | 'clients'
 
 export interface Cors {
-  /** The CORS headers of a response to this request; null if no other origin may call the route. */
+  /**
+   * The CORS headers of a response to this request: only `Vary` if its origin may not call the route; null if no other
+   * origin may.
+   */
   headers(incoming: IncomingMessage, policy?: CorsPolicy): Record<string, string> | null
   /**
    * The headers of a preflight response. They list what is allowed, whatever was requested, and nothing for an origin

@@ -9,7 +9,7 @@ import type { SocketLimiter } from './sockets.ts'
 export const FIRST_REQUEST_MS = SECOND / 2
 /** Time limit of requests in progress, since the process must end ten seconds after SIGTERM (docs/contract.md). */
 export const REQUESTS_MS = 5 * SECOND
-/** Time limit for emptying the kernel's queue, which never empties while clients connect fast enough. */
+/** Time limit for accepting the connections in the system's queue, which clients may fill faster than it empties. */
 const ACCEPT_MS = SECOND / 2
 /**
  * An iteration of the event loop shorter than this rarely receives another connection: at a thousand per second, one in

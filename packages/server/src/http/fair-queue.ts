@@ -27,7 +27,7 @@ const MIN_USED_MS = 1
 const CLEAR_INTERVAL_MS = 1000
 /** Of DEQUEUES_PER_CYCLE dequeues, the one in which noisy networks go first, so that they are still served. */
 const NOISY_FIRST_IN = 0
-/** The one in which unknown networks go before known ones. */
+/** Of DEQUEUES_PER_CYCLE dequeues, the one in which unknown networks (known-networks.ts) go before known ones. */
 const UNKNOWN_FIRST_IN = 2
 const DEQUEUES_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
@@ -231,7 +231,7 @@ interface DequeuedWork {
 interface NetworkQueue {
   flows: TurnOrder<LinkedList<QueuedRequest>>
   count: number
-  /** Time that its requests took, less the time it was credited since. */
+  /** Milliseconds that its requests took, less QUANTUM_MS for each round that it has skipped since. */
   usedMs: number
 }
 

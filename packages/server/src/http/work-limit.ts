@@ -7,9 +7,9 @@ import { KeywayError } from '../errors.ts'
  */
 export const MAX_CONCURRENT_CALLS = 1000
 /**
- * The factor by which networks with few calls may together exceed the maximum. Calls in progress cannot be stopped to
- * make room, so without this bound a thousand networks, each with its share as it arrives, would have 7.5 times as
- * many.
+ * From this multiple of the maximum on, only known networks may begin calls. An equal share shrinks with every further
+ * network, but calls in progress cannot be stopped: without this bound a thousand networks, each of which begins as
+ * many calls as its share permits when it arrives, would have 7.5 times the maximum.
  */
 const RESERVE_FACTOR = 2
 

@@ -79,8 +79,9 @@ export interface Hub {
   /** Live connections of a user on all nodes, newest first. */
   connections(userId: string): Promise<PresenceRow[]>
   /**
-   * Sends a message of the API to one connection, to all connections of a key, or to "all" of the user. Null if the
-   * user has no such connection, open or broken. `replyTo` is the id of the message that this one answers.
+   * Sends a message from an HTTP call to the connection or to all connections of the key with the id `to`, or to all
+   * of the user if `to` is "all". Null if the user has no such connection, open or broken. `replyTo` is the id of the
+   * message that this one answers.
    *
    * @throws KeywayError `rate_limited`, `payload_too_large`
    */

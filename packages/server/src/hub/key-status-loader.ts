@@ -8,7 +8,8 @@ const RETRY_MS = 500
 export interface KeyStatusLoader {
   /**
    * The status of a key, read after this call; undefined for an unknown one. Calls of one turn of the event loop share
-   * one query, which is retried while the database does not answer; connection-checks.ts closes connections that wait.
+   * one query, which is retried while the database does not answer. Meanwhile connection-checks.ts closes connections
+   * that wait for too long.
    */
   load(keyId: string): Promise<KeyStatus | undefined>
   /**

@@ -60,8 +60,8 @@ export interface Locations {
    */
   nodesOf(userId: string, to: string): readonly string[] | Promise<readonly string[]>
   /**
-   * The other nodes that may have connections of the user, without those of the previous version: all of them if the
-   * user has no connection here, or while this node is not recorded for the user.
+   * The other nodes that may have connections of the user, apart from nodes of the previous version: all
+   * `currentPeers` if the user has no connection here, or while this node is not recorded for the user.
    */
   knownNodes(userId: string): readonly string[]
   /**

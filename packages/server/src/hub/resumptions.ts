@@ -75,7 +75,10 @@ export interface Resumptions {
    * other node can.
    */
   handOver(timeoutMs: number): Promise<void>
-  /** Handles a message about a move: one of another node, or this node's own request. */
+  /**
+   * Handles a message about a move of a connection: one from another node, or this node's own request, which it
+   * receives too, and so learns its position in the order of events.
+   */
   receive(message: MoveMessage): void
   /** Ends all broken connections. Called after events were lost, which may have been messages to them. */
   endHeld(): void
@@ -92,7 +95,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   const moves = createConnectionMoves({
     relay,
     nodeId: deps.nodeId,
-    // Twice the relay timeout, since the other node may first await answers to a message.
+    // Twice the relay timeout: the node that has the connection first awaits other nodes' answers to its messages.
     timeoutMs: 2 * (deps.relayTimeoutMs ?? RELAY_TIMEOUT_MS),
     release,
     adopt,
@@ -246,8 +249,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const writtenMessages = fromOld.slice(0, Math.max(0, movedState.heldSeq - log.seq))
     const unwrittenMessages = fromOld.slice(writtenMessages.length)
     const [writtenOrigins, unwrittenOrigins] = [originsOf(writtenMessages), originsOf(unwrittenMessages)]
-    // The old node may have delivered a message before it handed the connection over, but published it afterwards. Such
-    // a message arrives here too, although the connection has it already.
+    // The old node may have added a message to this connection's log before it handed the connection over, but sent it
+    // to the other nodes afterwards. Such a message arrives here too, although the old node's log has it already.
     const allOfNew = recentLog.after(0)
     const fromNew = allOfNew.filter(
       message =>

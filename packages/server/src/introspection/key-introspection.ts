@@ -135,8 +135,8 @@ export function createKeyIntrospection({
   }
 
   /**
-   * Consumes calls of the key, and returns what remains of its limits. If the app does not cover the key: null, or the
-   * error `forbidden` if calls are to be consumed.
+   * Consumes calls of the key, and returns what remains of its limits. Without an app that has rights over the key
+   * (`coversKey`) returns null, or throws `forbidden` if calls are to be consumed.
    */
   async function limitsAfterConsuming(
     apiKey: OwnedApiKey,

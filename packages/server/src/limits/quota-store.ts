@@ -28,7 +28,7 @@ export interface QuotaStore {
   lease(quota: Quota, least: number, most: number, now: Instant): Promise<QuotaLease | null>
   /**
    * Gives back leased calls that were not consumed. Does nothing if the period until `refillsAt`, for which they were
-   * leased, has ended, or if the row was closed, retired or deleted.
+   * leased, has ended, or after `close`, `retire` or the deletion of the row.
    */
   giveBack(id: string, count: number, refillsAt: Instant | null, now: Instant): Promise<void>
   /**

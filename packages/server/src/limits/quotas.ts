@@ -37,7 +37,7 @@ export interface Quotas {
 /** Calls of one quota that this node has leased. */
 interface Block {
   left: number
-  /** Remaining calls in the row after the last lease; null if nothing was leased. */
+  /** Calls that remained in the database's row of the quota after the last lease; null if nothing was leased. */
   stored: number | null
   /** When the quota is refilled, which ends the block; null if it never is, or if nothing was leased. */
   refillsAt: Instant | null
@@ -130,7 +130,10 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
     }
   }
 
-  /** Resolves once the block may have enough calls. @throws KeywayError `quota_exhausted` */
+  /**
+   * Leases missing calls, or awaits a pending lease. The caller must check the block again: other requests may have
+   * consumed the calls, and a pending lease may have failed. @throws KeywayError `quota_exhausted`
+   */
   async function leaseFor(quota: Quota, count: number): Promise<void> {
     const block = blockOf(quota)
     block.usedAt = clock.now()

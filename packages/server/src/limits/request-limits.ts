@@ -57,7 +57,7 @@ export interface RequestLimits {
   take(subjectLimits: readonly SubjectLimits[], count: number): RateLimitState[] | Promise<RateLimitState[]>
   /** The current state of the windows; if this node has no share of a subject, it is read from the database. */
   peek(subjectLimits: readonly SubjectLimits[]): Promise<RateLimitState[]>
-  /** Called periodically: renews the lease, and releases shares that other nodes claim or that are idle. */
+  /** Called periodically: renews this node's lease on its shares, and releases shares that others claim or are idle. */
   sweep(): Promise<void>
   /** Called at shutdown: releases all shares, so that other nodes know the counts at once. */
   releaseAll(): Promise<void>
@@ -70,7 +70,7 @@ export interface RequestLimits {
  * requests through up to it without the database (subject.ts). The shares are kept in one row per subject
  * (lease-state.ts), replaced by one conditional update: when the node needs more, when another node claims what this
  * one does not use, and at shutdown. Shares never add up to more than the limit; the share of a dead node counts as
- * used at the end of its lease. See decision 6.
+ * used at the end of its lease. See docs/decisions/0006-limits.md.
  */
 export function createRequestLimits({
   clock,
@@ -87,7 +87,7 @@ export function createRequestLimits({
   /** Subjects by name: the lineage id of a key, or PERSON_PREFIX and the id of a user. */
   const subjects = new Map<string, Subject>()
   let leaseEnd: Instant = 0
-  /** Incremented when the lease lapsed: shares must then be confirmed before they are used again. */
+  /** Incremented when the lease is renewed after it lapsed: shares must then be confirmed before they are used again. */
   let term = 0
   let pendingRenewal: Promise<void> | null = null
   let databaseFailure: { until: Instant; cause: unknown } | null = null

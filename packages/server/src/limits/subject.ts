@@ -37,7 +37,7 @@ interface Window {
 /** The local state of a subject: its counts and shares on this node. */
 export class Subject {
   readonly name: string
-  /** The term of the node's lease in which the shares were confirmed; -1 if they must be confirmed before use. */
+  /** The `term` in request-limits.ts when the shares were confirmed; -1 if they must be confirmed before use. */
   term = -1
   usedAt: Instant = 0
   /** No claim is made before this time. */

@@ -1,4 +1,4 @@
-/** Prevents automatic replies: RFC 3834, and the header that Exchange reads instead. */
+/** Prevents automatic replies: the header of RFC 3834, and the one that Microsoft Exchange reads instead. */
 export const AUTOMATIC_HEADERS = {
   'Auto-Submitted': 'auto-generated',
   'X-Auto-Response-Suppress': 'All',

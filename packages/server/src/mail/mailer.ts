@@ -6,11 +6,11 @@ import type { Sender } from './sender.ts'
 
 export interface MailerDeps extends InboxDeps {
   from: Sender
-  /** Called only if `KEYWAY_MAIL_URL` is `inbox:`. */
+  /** Called for each mail with a link if `KEYWAY_MAIL_URL` is `inbox:`. */
   announce?: Announce
 }
 
-/** The mailer that `KEYWAY_MAIL_URL` names. The SMTP library is loaded only for SMTP (decision 1). */
+/** The mailer that `KEYWAY_MAIL_URL` names. The SMTP library is loaded only for SMTP. */
 export async function createMailer(settings: Config['mail'], deps: MailerDeps): Promise<Mailer> {
   switch (settings.kind) {
     case 'inbox':

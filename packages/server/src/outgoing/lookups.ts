@@ -32,7 +32,10 @@ const queues: Record<UrlProvider, { running: number; waiting: (() => void)[] }> 
   client: { running: 0, waiting: [] },
 }
 
-/** Shares one look-up among concurrent calls to a name, so that an unresponsive name server delays no other names. */
+/**
+ * Concurrent calls to a name share one look-up: otherwise the calls to one name whose name server does not answer would
+ * occupy all of the MAX_LOOKUPS, and delay other names.
+ */
 export function createLookups(resolve: typeof lookup): Record<UrlProvider, LookUp> {
   return { operator: createLookUp(resolve, 'operator'), client: createLookUp(resolve, 'client') }
 }

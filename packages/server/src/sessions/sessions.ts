@@ -63,14 +63,15 @@ export interface Sessions extends SessionAuthentication, SessionEndOperations {
    * Rotates a refresh token.
    *
    * @param retryKey the request's Idempotency-Key
-   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`, `unavailable` (every attempt lost the race)
+   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`, `unavailable` (the session changed during
+   *   every attempt)
    */
   refresh(refreshToken: string, retryKey: string | null, caller: Caller): Promise<StartedSession<'api'>>
   /**
    * Rotates a refresh token of an app's session by the same rules as `refresh`; call `appTokens` with the result. A
    * token of another app is refused like an unknown one, and its session continues.
    *
-   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`, `unavailable` (every attempt lost the race)
+   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`, `unavailable` (as `refresh`)
    */
   refreshForApp(
     refreshToken: string,

@@ -9,7 +9,7 @@ const PAGE_SLOTS = 2 ** PAGE_BITS
 
 /**
  * Cache of tokens whose signature this process recently made or verified, since verifying is the most expensive step
- * when an agent connects (decision 11).
+ * when an agent connects (docs/decisions/0011-hot-path.md).
  *
  * A direct-mapped table of fixed size outside the JavaScript heap; a new token overwrites the slot's old one. Ten
  * thousand strings a second on the heap would reach the old generation, whose collection pauses the process. At most

@@ -14,8 +14,8 @@ import { CHUNK_SIZE, inChunks, jsonRows, type Statements } from './statements.ts
 
 /**
  * Joins only users that are not active. These are few, so their partial index stays in the cache; the index of all
- * users would cost two more pages of a large file per look-up (decision 11). Every key has an owner, so if no user is
- * joined the owner is active.
+ * users would cost two more pages of a large file per look-up (docs/decisions/0011-hot-path.md). Every key has an
+ * owner, so if no user is joined the owner is active.
  */
 const selectOwned = ({ indexedBy }: Pick<Engine, 'indexedBy'>) =>
   `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,

@@ -131,7 +131,7 @@ export function createStorageOn(
   }
 }
 
-/** Imports only the configured engine (decision 1). */
+/** Imports only the configured engine. */
 async function openEngine({ database, events, secrets, poolSize }: StorageConfig, log: Log): Promise<Engine> {
   if (database.engine === 'sqlite') {
     const { openSqlite } = await import('./sqlite.ts')

@@ -70,8 +70,8 @@ async function attemptOnce<Outcome>(
   /** The error of the first statement that failed; later ones only say that the transaction is aborted. */
   let firstError: unknown
   try {
-    // BEGIN is not awaited, to save a round trip: whatever makes it fail (a failed transaction, a shutdown, a broken
-    // connection) makes the next statement fail too.
+    // BEGIN is not awaited, to save a round trip: whatever makes it fail (an aborted transaction that is still open on
+    // the connection, a shutdown, a broken connection) makes the next statement fail too.
     const beginResult = client.query('begin isolation level read committed')
     beginResult.catch(() => {})
     const outcome = await work({
@@ -97,7 +97,7 @@ async function attemptOnce<Outcome>(
     return { outcome, events }
   } catch (thrown) {
     isOpen = false
-    // Statements run concurrently, and the error of a later one may arrive first.
+    // `work` may run statements concurrently and throw the error of a later one, that the transaction is aborted.
     const error = firstError !== undefined && isAbortedTransaction(thrown) ? firstError : thrown
     const isBroken = !(await rollBack(client, error))
     release(isBroken)

@@ -130,8 +130,8 @@ interface Reader extends Connection {
 const MAX_STATEMENTS = 500
 /**
  * Maximum size of the page cache. SQLite's default of 2 MiB holds the pages of some hundred keys: with that default a
- * look-up of one of a thousand keys among ten million took 12 µs instead of 7, before the index of decision 11 (see
- * bench/growth.ts).
+ * look-up of one of a thousand keys among ten million took 12 µs instead of 7, before there was the partial index of
+ * owners that are not active (see bench/growth.ts).
  */
 const READ_CACHE_KIB = 32 * 1024
 

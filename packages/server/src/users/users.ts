@@ -183,8 +183,8 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
   }
 
   /**
-   * The hash under which the user's address may be listed in `KEYWAY_ADMIN_EMAILS`. Setting a role counts as the claim
-   * of a listed address: otherwise the next sign-in would make the user an administrator again.
+   * The hash under which the user's address may be listed in `KEYWAY_ADMIN_EMAILS`. A listed address makes its user an
+   * administrator once. Setting a role uses that up: otherwise the next sign-in would restore a role that was removed.
    */
   async function addressHashOf(id: string): Promise<string | null> {
     const email = (await store.users.find(id))?.email

@@ -23,7 +23,7 @@ import { stateHash, streamToSignedIn } from './signed-in-stream.ts'
 export const COUNT_LIMIT = 1000
 /** The id of the form that the checkboxes of the list belong to. */
 export const SELECTION_FORM_ID = 'selection'
-/** Maximum number of keys that are revoked together; a page has fewer. */
+/** Maximum number of keys that one request may revoke; a page of the list has fewer (KEYS_PER_PAGE). */
 const MAX_SELECTED = 100
 
 /** /keys: the list of keys, and revoking several of them. */

@@ -15,7 +15,7 @@ import { streamedCard, viewOf } from './live.ts'
 import { richText } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
-/** Maximum number of events that are shown, the newest ones of a key. */
+/** Maximum number of the key's security events that are shown, the newest ones. */
 const SHOWN_EVENTS = 5
 /** Maximum number of connections on the page that confirms a revocation. */
 const SHOWN_CONNECTIONS = 5

@@ -57,7 +57,10 @@ export function createDeliveryWorker(deps: WebhookDeliveryDeps): Worker {
   const { webhooks, webhookDeliveries: deliveries } = storage.store
   /** Number of calls in progress, by the id of the endpoint. */
   const callCounts = new Map<string, number>()
-  /** Number of changes of endpoints so far. After one, leased queues are released, to read URL and secrets again. */
+  /**
+   * Number of changes of endpoints so far. After a change this node releases the queues that it has leased: the next
+   * lease of each reads URL and secrets again.
+   */
   let changeCount = 0
   storage.events.subscribe(({ type }) => {
     if (type === 'webhooks.changed') changeCount++

@@ -30,7 +30,7 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
 export const TEST_EVENT = 'webhook.test'
 export type SentEventType = WebhookEventType | typeof TEST_EVENT
 
-/** How long a delivery stays in the log after it was settled. */
+/** How long an event stays in the log after it was delivered, given up or dropped. */
 export const DELIVERIES_KEPT_FOR = 7 * DAY
 
 /**

@@ -9,8 +9,8 @@ export const MAX_URL_LENGTH = 2048
 /** Maximum number of queued events of one endpoint; beyond it the oldest are dropped, agent events first. */
 export const MAX_WAITING = 100_000
 /**
- * Maximum number of settled events of one state in the log of one endpoint; beyond it the oldest agent events are
- * removed.
+ * Maximum number of settled events (delivered, failed or dropped) of one state in the log of one endpoint; beyond it
+ * the oldest agent events are removed.
  */
 export const MAX_LOGGED = 200_000
 /** An event that failed for this long is given up. */

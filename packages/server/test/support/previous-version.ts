@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from './serve.ts'
 
-/** The last commit whose nodes neither seal nor open events (decision 7). */
+/** The last commit whose nodes neither seal nor open events (docs/decisions/0007-between-nodes.md). */
 export const PREVIOUS_COMMIT = '31a63c49bdf10cca00b86679dd500536bf80c6c3'
 
 const UNKNOWN_SETTINGS = ['KEYWAY_KEY_CREATION_LIMITS', 'KEYWAY_EXCHANGE_LIMITS']
