@@ -16,8 +16,8 @@ export interface Log {
 }
 
 /**
- * Maximum number of lines of one kind per minute. Clients can cause most kinds as often as they like; further lines are
- * only counted, and one line reports their number.
+ * Maximum number of lines of one kind (same message and code) per minute. Clients can cause most kinds as often as they
+ * like; further lines are only counted, and one line reports their number.
  */
 export const MAX_LINES_A_MINUTE = 30
 /**

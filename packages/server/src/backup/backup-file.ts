@@ -34,7 +34,7 @@ export interface BackupHeader {
   version: string
   /** All migrations that were applied to the database, which define the schema of the rows. */
   migrations: string[]
-  /** Identifies the secret without revealing anything about it. */
+  /** The id of the secret that wrote the backup (`Secrets.ids`), which reveals nothing about it. */
   secret_fingerprint: string
 }
 

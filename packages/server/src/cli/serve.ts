@@ -100,8 +100,8 @@ function warn(warnings: string[]): void {
 }
 
 /**
- * Warns if other users have permissions on the data directory. They cannot read its files, but those with write
- * permission could replace them.
+ * The warning if other users have permissions on the data directory. Its files are readable to nobody else, but users
+ * who may write to the directory could replace these.
  */
 function dataDirWarnings({ database, dataDir }: Config): string[] {
   if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []

@@ -3,7 +3,8 @@ import { invalidRequest } from '../errors.ts'
 import type { Route } from './route.ts'
 
 /**
- * `optional` is for a refresh, where the key distinguishes a retry from a stolen token and so must not be guessable.
+ * `optional` is for a refresh, where the Idempotency-Key distinguishes a retry from a stolen refresh token, and so must
+ * not be guessable.
  * `required` is for a charge, where any text that the app has not used before is enough.
  */
 export const IDEMPOTENCY_KEYS = {

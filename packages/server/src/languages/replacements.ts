@@ -8,7 +8,7 @@ const MAX_MISTAKES = 20
 /** Maximum length of an unknown name for which a similar name is suggested. Longer names are not compared. */
 const MAX_NAME_LENGTH = 60
 
-/** Content that every mail must have. If a mistake in a replacement would remove it, the error message names it. */
+/** Content that mails must have. The message about a mistake in a replacement says which of it would be lost. */
 const REQUIRED_CONTENT: [key: RegExp, content: string][] = [
   [/^mails\.(.+\.button|keysButton)$/, 'the button of the mail'],
   [/^mails\.expires$/, 'the note that the link and the code expire after 5 minutes'],

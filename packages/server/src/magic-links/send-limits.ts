@@ -21,7 +21,7 @@ export interface SendLimits {
  * confirm changes of an account.
  */
 export interface SendBucket {
-  /** Begins with `address:`, `returning:`, `network:` or `account:`. */
+  /** Begins with `address:`, `returning:` (from recognised browsers), `network:` or `account:`. */
   name: string
   windows: readonly SendWindow[]
   /** The setting that configures the windows, if one does. */

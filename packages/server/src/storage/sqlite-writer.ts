@@ -18,7 +18,7 @@ export type WriterResponse =
   | { kind: 'done'; id: number; rows: unknown[]; changes: number }
   /** The statement failed; its transaction can continue or be rolled back. */
   | { kind: 'failed'; id: number; message: string; code: number }
-  /** The whole batch was rolled back. */
+  /** The statement failed, and all transactions of the batch were rolled back. */
   | { kind: 'aborted'; id: number; message: string; code: number }
 
 const BUSY_TIMEOUT_MS = 2000
