@@ -55,7 +55,10 @@ async function awaitTurn(folder, clock) {
         await pause(clock, POLL_MS * (0.5 + clock.random()));
     }
 }
-/** `over`, or the time of the holder's last heartbeat; `0` if the turn's file was removed meanwhile. */
+/**
+ * The state of a turn: `over` if it has ended or `number` is 0, otherwise the time of its holder's last heartbeat; `0`
+ * if the turn's file was removed meanwhile.
+ */
 function stateOf(folder, number) {
     if (number === 0)
         return ENDED;

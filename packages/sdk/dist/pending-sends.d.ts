@@ -28,7 +28,7 @@ export declare class PendingSends {
      * aborts, the queue is full, or the agent stops.
      */
     add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery>;
-    /** Sends over this connection from now on, with sequence numbers if there is a session. */
+    /** Sends over this connection from now on, with sequence numbers if it belongs to a hub session. */
     sendOver(connection: HubConnection, session: object | undefined): void;
     /** Sends the unacknowledged messages of a lost connection again, since they may or may not have arrived. */
     lost(connection: HubConnection): void;

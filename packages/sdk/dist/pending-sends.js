@@ -18,7 +18,7 @@ export class PendingSends {
     #pending = new Map();
     #bytes = 0;
     #connection;
-    /** The session that numbers the sends; undefined if the hub does not support sequence numbers. */
+    /** The hub session (resumption.ts) within which sends are numbered; undefined if the hub cannot resume. */
     #session;
     #lastSeq = 0;
     #cancelPause;
@@ -54,7 +54,7 @@ export class PendingSends {
             this.#flush();
         });
     }
-    /** Sends over this connection from now on, with sequence numbers if there is a session. */
+    /** Sends over this connection from now on, with sequence numbers if it belongs to a hub session. */
     sendOver(connection, session) {
         this.#connection = connection;
         if (session && session === this.#session)
@@ -110,7 +110,7 @@ export class PendingSends {
             this.rejectSend(id, reason);
     }
     /**
-     * Sends everything again after the session was resumed. The hub recognises by the sequence numbers what it has
+     * Sends everything again after the hub session was resumed. The hub recognises by the sequence numbers what it has
      * already accepted.
      */
     #sendAllAgain() {

@@ -7,7 +7,7 @@ export declare const RESTART_JITTER_MS = 1000;
  */
 export declare class Retries {
     #private;
-    /** The delay in milliseconds. `failure` may be an error with `retryAfter`, which is added. */
+    /** The delay in milliseconds. A back-off is longer by the `retryAfter` of `failure`, if that is an error with one. */
     next(reconnect: Reconnect, failure: unknown, random: number): number;
     /** Resets the back-off if the connection that ended was stable. @param ms how long it was ready, in milliseconds */
     afterConnectionOf(ms: number): void;

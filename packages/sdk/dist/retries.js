@@ -10,7 +10,7 @@ const STABLE_AFTER_MS = 5_000;
  */
 export class Retries {
     #failures = 0;
-    /** The delay in milliseconds. `failure` may be an error with `retryAfter`, which is added. */
+    /** The delay in milliseconds. A back-off is longer by the `retryAfter` of `failure`, if that is an error with one. */
     next(reconnect, failure, random) {
         const attempt = this.#failures++;
         if (attempt === 0 && reconnect !== 'backoff')

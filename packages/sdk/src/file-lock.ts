@@ -66,7 +66,10 @@ async function awaitTurn(folder: string, clock: SdkClock): Promise<string> {
   }
 }
 
-/** `over`, or the time of the holder's last heartbeat; `0` if the turn's file was removed meanwhile. */
+/**
+ * The state of a turn: `over` if it has ended or `number` is 0, otherwise the time of its holder's last heartbeat; `0`
+ * if the turn's file was removed meanwhile.
+ */
 function stateOf(folder: string, number: number): string {
   if (number === 0) return ENDED
   const { size, mtimeMs } = ignoringErrors(() => statSync(turnFile(folder, number))) ?? {

@@ -50,7 +50,7 @@ export class PendingSends {
   #pending = new Map<string, PendingSend>()
   #bytes = 0
   #connection: HubConnection | undefined
-  /** The session that numbers the sends; undefined if the hub does not support sequence numbers. */
+  /** The hub session (resumption.ts) within which sends are numbered; undefined if the hub cannot resume. */
   #session: object | undefined
   #lastSeq = 0
   #cancelPause: (() => void) | undefined
@@ -87,7 +87,7 @@ export class PendingSends {
     })
   }
 
-  /** Sends over this connection from now on, with sequence numbers if there is a session. */
+  /** Sends over this connection from now on, with sequence numbers if it belongs to a hub session. */
   sendOver(connection: HubConnection, session: object | undefined): void {
     this.#connection = connection
     if (session && session === this.#session) this.#sendAllAgain()
@@ -141,7 +141,7 @@ export class PendingSends {
   }
 
   /**
-   * Sends everything again after the session was resumed. The hub recognises by the sequence numbers what it has
+   * Sends everything again after the hub session was resumed. The hub recognises by the sequence numbers what it has
    * already accepted.
    */
   #sendAllAgain(): void {

@@ -14,7 +14,7 @@ import {
 import { type RecordedEvents, record } from './support/recorder.ts'
 
 const HOUR = 3_600_000
-/** 75 % of 900 s, since the test clock's randomness is one half. */
+/** 75 % of 900 s: a token is renewed after 70 to 80 % of its lifetime, and the test clock's randomness is one half. */
 const RENEWAL_AT_MS = 675_000
 const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
 

@@ -201,8 +201,8 @@ describe('against the real service', { concurrency: 3 }, () => {
     clock.advance(1_000)
     assert.equal(agent.connected, false)
     assert.equal((await events.disconnected.next()).willReconnect, true)
-    // Packets are dropped for two minutes, until the second handshake of an attempt is lost, so that a full back-off
-    // follows.
+    // Packets are dropped until the eighth attempt has lost its second handshake (dial.ts), so that the rest of its
+    // timeout and a full back-off follow.
     for (let attempt = 0; attempt < 8; attempt++) {
       if (attempt > 0) advanceToNextTimer() // the previous attempt times out
       await Promise.all([proxy.opened(), advanceToNextTimer()])

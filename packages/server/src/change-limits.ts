@@ -17,8 +17,9 @@ export interface ChangeLimits {
   /**
    * Counts a change that creates or extends something. Endings and withdrawals are not limited.
    *
-   * @param changer the kind of changer and the user id, such as `person:<id>` or `key:<id>`. Each kind has a limit of
-   *   its own, so that a user's keys, or an app that requests codes, cannot block the user on the web pages.
+   * @param changer a kind and a user id, such as `person:<id>` for changes by the signed-in user, `key:<id>` for those
+   *   by the user's keys, `code:<id>` for authorization codes. Each kind has a limit of its own, so that neither keys
+   *   nor an app that requests codes can block the user on the web pages.
    * @throws KeywayError `rate_limited`
    */
   count(changer: string): void

@@ -17,7 +17,7 @@ export class SlidingCount {
   #total = 0
   /** Flat triples, oldest first: start of the slot, its latest entry, its count. */
   readonly #triples: number[] = []
-  /** Index of the oldest slot that still counts. */
+  /** Index in `#triples` of the oldest slot that still counts. */
   #head = 0
 
   /** @param length of the window, in milliseconds */

@@ -7,7 +7,7 @@ export interface Charge {
     description: string;
     /** A key of the user, whose spend limits the charge counts towards. */
     key_id?: string | undefined;
-    /** Identifies this charge: calls with the same key charge once. Default: a random one for each call. */
+    /** Identifies this charge: calls with the same Idempotency-Key charge once. Default: a random one for each call. */
     idempotencyKey?: string | undefined;
 }
 export interface VerifyKeyOptions {

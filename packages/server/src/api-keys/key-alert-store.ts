@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 
-/** A use of a key. The network is the wider one that `alertNetworkOf` returns. */
+/** A use of a key. `network` is the IPv4 /24 or IPv6 /48 that contains the address (`alertNetworkOf`). */
 export interface NetworkUse {
   lineageId: string
   network: string

@@ -46,7 +46,10 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
     return resume(pushedRequest.params, pushedRequest.id, network)
   }
 
-  /** Checks the parameters against the current settings of the app, which may have changed since the first request. */
+  /**
+   * Checks the parameters against the current settings of the app, which may have changed since the app pushed the
+   * parameters or the person left to sign in.
+   */
   async function resume(
     params: RequestParams,
     pushedId: string | null,

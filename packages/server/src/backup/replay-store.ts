@@ -7,7 +7,7 @@ import type { AuthorizationState } from '../endings/fact.ts'
 export interface ReplayStore {
   /** Whether each of these sessions has ended, by id; unknown sessions are absent. */
   sessionsEnded(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** Whether each of these links was used, or ended without use, by id; unknown links are absent. */
+  /** Whether each of these links is spent (used, or ended without use), by id; unknown links are absent. */
   linksUsed(ids: readonly string[]): Promise<Map<string, boolean>>
   /** Those of the causes that have an entry in the ledger. */
   postedCauses(causes: readonly string[]): Promise<Set<string>>

@@ -41,7 +41,7 @@ export interface Charges {
 
 /**
  * Called for a charge with a key that is booked or refused by a spend limit, in its transaction, with what the key and
- * its predecessors by rotation have spent then.
+ * its predecessors by rotation have spent, including the charge if it is booked.
  */
 export type OnSpend = (tx: Transaction, spend: KeySpend) => Promise<void>
 

@@ -171,7 +171,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       if (authorization.decision === 'denied') return { refused: 'access_denied' }
       if (now >= authorization.expiresAt) return { refused: 'expired_token' }
       if (authorization.decision === 'approved') return redeem(authorization, grant)
-      // Once the interval is as long as the code's lifetime, further polls of a client cause no more writes.
+      // Each early poll lengthens the interval, at most to the code's lifetime; after that, polls cause no more writes.
       const isOnTime = await store.deviceAuthorizations.recordPoll(
         authorization.id,
         now,

@@ -24,7 +24,7 @@ export interface HttpTimeouts {
   requestMs: number
   /** How often `headersMs` and `requestMs` are checked, and the limits of unread responses (sockets.ts). */
   checkMs: number
-  /** Timeout of a request without any byte in either direction; longer than a page's event stream stays open. */
+  /** Timeout of a request without any byte in either direction; longer than a page's silent event stream stays open. */
   inactivityMs: number
   /**
    * Timeout of an idle connection between requests. Longer than that of load balancers (60 s), so that the server never
@@ -55,7 +55,10 @@ const MAX_PIPELINED = 64
 /** Maximum number of pipelined requests that wait on all connections together; each takes some kilobytes of memory. */
 const MAX_PIPELINED_TOGETHER = 4_000
 
-/** @param upgrade takes over the socket of an upgrade request; false if that counts as a refusal; never rejects */
+/**
+ * @param upgrade takes over the socket of an upgrade request; resolves with false if the request counts as refused in
+ *   the limits of the client's network; never rejects
+ */
 export function createHttpServer(
   app: Omit<HttpApp, 'routes'>,
   {

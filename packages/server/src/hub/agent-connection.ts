@@ -261,7 +261,7 @@ export class AgentConnection {
     return true
   }
 
-  /** Ends the connection for good, without closing its socket. */
+  /** Ends the connection, so that it can no longer be resumed. Does not close its socket. */
   end(reason: string): void {
     if (this.state === 'closed') return
     this.#deregister(reason)

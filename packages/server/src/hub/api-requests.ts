@@ -27,7 +27,7 @@ export interface ApiRequest {
   end(): void
 }
 
-/** Pending requests that web pages sent to agents through this node. */
+/** Pending requests that the service's own pages sent to agents through this node. */
 export class ApiRequests {
   /** The `from` of this node's requests, to which agents send their answers. */
   readonly requester: string

@@ -39,7 +39,10 @@ export const RESTARTING: CloseStatus = { code: 1012, reason: 'restarting' }
 /** This node cannot confirm that the key is active; see database-freshness.ts and connection-checks.ts. */
 export const TRY_AGAIN_LATER: CloseStatus = { code: 1013, reason: 'try_again_later' }
 
-/** The refusals of a key that do not close with 4403 and their error code, since clients react to them differently. */
+/**
+ * The close statuses of refusals to which clients react differently. Any other refusal of a key closes with 4403, and
+ * its error code as the reason.
+ */
 const SPECIAL_STATUS_OF: Partial<Record<KeyRefusal, CloseStatus>> = {
   api_key_revoked: REVOKED,
   api_key_expired: TOKEN_EXPIRED,

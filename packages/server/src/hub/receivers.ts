@@ -37,7 +37,7 @@ export interface Receivers {
    * may arrive late.
    */
   filterNodes(userId: string, to: string, nodes: readonly string[]): readonly string[]
-  /** Called when another node reported an absence, with the promise to notify this node. */
+  /** Called when another node reported that it has no connection that `to` names, and promised to notify this node. */
   receiveAbsence(nodeId: string, userId: string, to: string): void
   /** Called when another node notifies this one of its connections with these ids and keys. */
   receiveTargets(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
@@ -69,7 +69,7 @@ interface PromisedNotice {
 export function createReceivers({ clock, presence, registry, relay, sendCommand }: ReceiversDeps): Receivers {
   /** Absences that other nodes reported. */
   const receivedAbsences = new Absences()
-  /** Absences that this node reported, each with the promise of a notice. */
+  /** Absences that this node reported, and of whose end it has promised to notify the node that it told. */
   const ownAbsences = new Absences()
   /** The notices by node id, which are sent at the end of this turn of the event loop. */
   let pendingNotices = new Map<string, PromisedNotice[]>()

@@ -7,8 +7,9 @@ export class Registry {
   #heldByUser = new Map<string, Set<AgentConnection>>()
   heldCount = 0
   /**
-   * Connections that are moving here, until this node has received its own request for them: messages that other nodes
-   * published before the request are delivered by the old node, since all nodes receive events in the same order.
+   * Connections that are moving here, until this node has received its own request for them. All nodes receive events
+   * in the same order, so the old node still delivers the messages that other nodes published before the request; this
+   * node skips these.
    */
   readonly unordered = new Set<AgentConnection>()
   /** Connections that are moving to this node, each with a promise of whether it arrives. */

@@ -4,11 +4,11 @@ import type { Log } from '../log.ts'
 const MIB = 1024 * 1024
 /** Maximum size of the queue, which grows while the database or Redis is slow. */
 const MAX_QUEUED_BYTES = 96 * MIB
-/** Bytes reserved for responses and for commands without a frame, when messages have filled the queue. */
+/** Bytes reserved for events that count for no owner, such as responses, when messages have filled the queue. */
 const RESERVED_BYTES = 16 * MIB
-/** Estimated size of a queued event without its frame. */
+/** Estimated size of a queued event without the frame, changes or state of a connection that it carries. */
 const EVENT_BYTES = 1024
-/** Estimated size of one change in a notice. */
+/** Estimated size of one change in a `presence` notice (`RelayNotice`). */
 const CHANGE_BYTES = 1024
 const BYTES_PER_CHARACTER = 2
 /** Failures to publish are logged at most once in this time. */

@@ -270,7 +270,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return merged !== null && log.floor <= Math.max(moveRequest.lastSeq, seq - messages.length)
   }
 
-  /** Requests offered connections, at most MAX_ADOPTING at once. The others are offered again, to any node. */
+  /** Requests offered connections, at most MAX_ADOPTING at once. Node `from` offers the others again, to any node. */
   function adopt(from: string, connections: readonly ConnectionIdentity[]): void {
     for (const identity of isDraining() ? [] : connections) {
       const isHere = registry.byId.has(identity.connectionId)

@@ -53,7 +53,7 @@ export class WatchedUser {
     return view.version
   }
 
-  /** Number of queries that a node left unanswered; 1 for a node that was not queried yet. */
+  /** Number of queries that a node left unanswered; 1 for one that was not queried yet, so that its list is awaited. */
   unansweredBy(nodeId: string): number {
     return this.#nodes.get(nodeId)?.unanswered ?? 1
   }

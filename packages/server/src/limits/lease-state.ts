@@ -24,7 +24,7 @@ type PartialWindows<Value> = { [Window in RequestWindow]?: Value }
 type NodeShares = PartialWindows<WindowShare>
 
 interface WindowShare {
-  /** The maximum number of requests that the node may have let through within any window of this length. */
+  /** The maximum number of requests that the node may have let through within any period of the window's length. */
   held: number
   /** The requests that the node had let through when it wrote this. */
   counted: TimedCount[]

@@ -27,8 +27,8 @@ export const MAX_SUBJECTS = 50_000
 /** How long a node waits before it repeats a claim that was not granted in full. */
 const RETRY_AFTER_REFUSAL_MS = 250
 /**
- * An open claim asks for more than is available. It is recorded at most once in this time, so that other nodes lower
- * their shares.
+ * An open claim asks for more than is available. Its time is recorded, so that other nodes lower their shares, but not
+ * more often than this.
  */
 const OPEN_CLAIM_INTERVAL = 2 * SECOND
 /** Maximum number of subjects with open claims for which one sweep lowers this node's shares. */

@@ -141,7 +141,8 @@ export function siteWindows(windows: readonly SendWindow[]): SendWindow[] {
 }
 
 /**
- * Name of the bucket that counts the sends to a mailbox, whatever the `+tag`. Its row exists before the account does.
+ * Name of the bucket that counts the sends to a mailbox, whatever the `+tag`. Its row exists before the account does,
+ * so sign-ins to an address lock it too (`lockAddress` in verify.ts).
  */
 export function addressBucketName(email: EmailAddress): string {
   return `address:${withoutTag(email)}`

@@ -6,7 +6,7 @@ import { describeError, type Schedule, STORE_PAUSE, scheduleTimer } from './deli
 
 /** Maximum interval of polls, in case an event is lost. */
 const MAX_POLL_INTERVAL = 5 * SECOND
-/** How long after a failed lease statement this node releases rows that the statement may have leased nevertheless. */
+/** For this long after a failed lease statement, each poll releases rows that the statement may have leased anyway. */
 const UNKNOWN_LEASE_WINDOW = 30 * SECOND
 /** The part of `stop`'s deadline that aborted items have to release their leases. */
 const RELEASE_MS = 500

@@ -42,8 +42,8 @@ export type MailWriter = (
 export interface Outbox {
   /**
    * Queues a mail inside the caller's transaction and publishes `mail.queued`. The caller creates `id` before the
-   * transaction, so that a retried transaction queues it once. A notice beyond the daily limit of its kind and account
-   * is not queued: its occasion is among the account's security events.
+   * transaction, so that a retried transaction queues it once. A mail with a `userId` is not queued if the account had
+   * `MAX_NOTICES_PER_DAY` of its kind in the last day.
    */
   enqueue(
     tx: Transaction,

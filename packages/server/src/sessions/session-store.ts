@@ -11,9 +11,9 @@ export interface SessionStore {
   /** The session and its owner in one query, which every authenticated call makes. */
   findWithUser(id: string): Promise<{ session: Session; user: User } | null>
   /**
-   * Increments the counter if it still is `counter`, sets `lastUsedAt` to `at`, and stores the retry keys. Null for all
-   * but one of concurrent callers, and if the session has ended, reached its idle limit (`lastUsedAt` at or before
-   * `idleSince`) or its absolute limit.
+   * Increments the counter if it still is `counter`, sets `lastUsedAt` to `at`, and stores `Session.retryKeys`. Null
+   * for all but one of concurrent callers, and if the session has ended, reached its idle limit (`lastUsedAt` at or
+   * before `idleSince`) or its absolute limit.
    */
   rotate(
     id: string,

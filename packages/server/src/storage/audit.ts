@@ -125,7 +125,7 @@ async function lockHead(tx: Db): Promise<Pick<AuditChainRow, 'sequence' | 'at' |
     .executeTakeFirstOrThrow()
 }
 
-/** `before` and `after` are excluded sequence numbers. With `after` rows are read forwards, otherwise backwards. */
+/** `before` and `after` are exclusive bounds of the sequence. Rows are read forwards with `after`, else backwards. */
 type SequenceRange = { limit: number; before?: number | null; after?: number }
 
 /**

@@ -355,9 +355,9 @@ export interface QuotaRow {
   remaining: number
   refill_amount: number | null
   refill_every: RefillPeriod | null
-  /** When the next refill is due; null if the quota has no refill or is closed. */
+  /** When the next refill is due; null if the quota has no refill, and after `QuotaStore.close`. */
   refills_at: Instant | null
-  /** The number of calls that the last lease took, or that remained when the quota was closed. */
+  /** The number of calls that the last lease took; after `QuotaStore.close` the number that remained until then. */
   leased: number
   retired_at: Instant | null
 }

@@ -13,7 +13,10 @@ const AGENT_QUEUE_KEPT_FOR = 5 * MINUTE
  */
 const SURPLUS_BATCH = 5000
 
-/** Prunes at most `batch` events, `batch` queues, and as many of each removed endpoint. Returns the number of rows. */
+/**
+ * Prunes at most `batch` events and `batch` queues, and of each removed endpoint as many of both. Returns the number of
+ * removed rows.
+ */
 export async function pruneWebhooks(
   tx: Db,
   settledBefore: Instant,
@@ -78,9 +81,9 @@ async function pruneRemovedEndpoints(tx: Db, batch: number): Promise<number> {
 }
 
 /**
- * Removes the settled events of agents that are older than the newest `maxLogged` events of any type, for each endpoint
- * and state. Without this a single key could fill the log by connecting and disconnecting many times a second. Returns
- * whether more may remain to be removed.
+ * Removes, for each endpoint and state, the settled `agent.…` events that are older than the newest `maxLogged` events
+ * of any type. Without this a single key could fill the log by connecting and disconnecting many times a second.
+ * Returns whether more may remain to be removed.
  */
 export async function pruneSurplus(tx: Db, maxLogged: number, now: Instant): Promise<boolean> {
   const endpoints = await tx.selectFrom('webhooks').select('id').execute()

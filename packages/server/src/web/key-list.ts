@@ -64,8 +64,8 @@ export function selectBox(key: ApiKey, form: string): Html {
 }
 
 /**
- * A dot that shows whether the key has a connection. script.js updates it, and takes the key's id from the link, which
- * must therefore follow the dot.
+ * A dot that shows whether the key has a connection. script.js updates it, and takes the key's id from the link to the
+ * key's page, which must therefore follow the dot.
  */
 function connectionDot(isLive: boolean): Html {
   const { connected } = texts.keys

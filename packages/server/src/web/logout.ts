@@ -28,7 +28,7 @@ export async function logout(kit: PageKit, c: PageContext): Promise<Response> {
   return finish(kit, c, request)
 }
 
-/** POST /oauth/logout. An app's POST (section 2) is redirected to a GET, with which browsers send our cookies. */
+/** POST /oauth/logout. A POST from an app's page is redirected to a GET, with which browsers send our cookies. */
 export async function logoutByForm(kit: PageKit, c: PageContext): Promise<Response> {
   const fields = new URLSearchParams(kit.formOf(c.req.raw, c.env).toString())
   if (!fields.has(FORM_TOKEN_FIELD)) return c.redirect(`/oauth/logout?${fields}`, 303)
