@@ -82,8 +82,8 @@ export function lifetimeSeconds(expiresIn) {
     return Math.min(expiresIn, MAX_LIFETIME_SECONDS);
 }
 /**
- * Rejects after the timeout even if `getToken` ignores its signal, so that a hanging call does not block later
- * attempts.
+ * Rejects after the timeout even if the agent's option `getToken` ignores its signal, so that a hanging call does not
+ * block later attempts.
  */
 async function withDeadline(clock, requestToken) {
     const controller = new AbortController();

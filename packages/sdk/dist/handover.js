@@ -1,4 +1,4 @@
-/** Maximum wait for the pong; longer than the hub itself waits for its other nodes. */
+/** Maximum wait for the pong, which a node that shuts down delays by up to 2 s, until earlier messages have arrived. */
 const MAX_PONG_WAIT_MS = 2_500;
 /**
  * Preserves message order while an agent moves to a new connection. Messages on the old connection may arrive after

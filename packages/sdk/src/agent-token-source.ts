@@ -102,8 +102,8 @@ export function lifetimeSeconds(expiresIn: unknown): number {
 }
 
 /**
- * Rejects after the timeout even if `getToken` ignores its signal, so that a hanging call does not block later
- * attempts.
+ * Rejects after the timeout even if the agent's option `getToken` ignores its signal, so that a hanging call does not
+ * block later attempts.
  */
 async function withDeadline<Answer>(
   clock: SdkClock,

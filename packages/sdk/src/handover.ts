@@ -2,7 +2,7 @@ import type { SdkClock } from './clock.ts'
 import type { HubConnection } from './hub-connection.ts'
 import type { ServerFrame } from './protocol.ts'
 
-/** Maximum wait for the pong; longer than the hub itself waits for its other nodes. */
+/** Maximum wait for the pong, which a node that shuts down delays by up to 2 s, until earlier messages have arrived. */
 const MAX_PONG_WAIT_MS = 2_500
 
 export type MessageFrame = Extract<ServerFrame, { type: 'message' }>

@@ -55,8 +55,8 @@ const MEASUREMENTS = 3
 export interface SynchronizedClock extends Clock {
   /**
    * Measures the offset from the reference and begins to follow it. Calls `readReference` three times and uses the
-   * fastest answer: the reference was read at some point between call and answer, so the clock is moved no further
-   * than into that interval. The first call sets the clock.
+   * fastest answer. Since the reference was read at an unknown moment between call and answer, only a range of times is
+   * known: a clock outside it moves to its nearer end, one within it stays. The first `synchronize` sets the clock.
    */
   synchronize(readReference: () => Promise<Instant>): Promise<void>
   /**
@@ -80,7 +80,7 @@ export function createClock(
   let offset = machine.system() - machine.monotonic()
   let target = offset
   let slewedAt = machine.monotonic()
-  /** Uptime minus monotonic time, which grows by the length of each suspension. */
+  /** Uptime minus monotonic time; the difference grows by the length of each suspension of the machine. */
   let uptimeLead = machine.uptime() - slewedAt
   let isSynchronized = false
   let latestInstant = 0

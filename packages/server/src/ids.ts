@@ -16,7 +16,7 @@ export function newId(now: Instant): string {
   return idOf(now, random)
 }
 
-/** The instant of the latest call of `newOrderedId`, and the number of ids that it created before with that instant. */
+/** The instant of the latest id of `newOrderedId`, and the number of earlier ids with the same instant. */
 let lastInstant: Instant = 0
 let idsOfInstant = 0
 

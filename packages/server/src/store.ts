@@ -80,9 +80,9 @@ export interface Store {
 }
 
 /**
- * The operations that end, grant or charge something. Only a transaction has them. Each writes, besides its own rows,
- * the facts that endings/facts.ts lists for it: an operation that is missing there does not compile, and callers cannot
- * omit the facts.
+ * Operations that only a transaction has, among them all that end, grant or charge something. Each writes, besides its
+ * own rows, the facts that endings/facts.ts lists for it: an operation that is missing there does not compile, and
+ * callers cannot omit the facts.
  */
 export interface Changes {
   users: UserChanges

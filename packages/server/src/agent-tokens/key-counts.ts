@@ -53,7 +53,7 @@ export class KeyCounts {
     this.#width = HASH_WIDTH + lengths.length * WINDOW_WIDTH
   }
 
-  /** Number of keys, without those whose record `insert` moved into newer counters. */
+  /** Number of keys, without those whose counts newer counters have copied (`insert` with these as `previous`). */
   get size(): number {
     return this.#inserted - this.#moved
   }

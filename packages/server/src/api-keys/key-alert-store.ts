@@ -28,8 +28,8 @@ export interface KeyAlertStore {
    */
   rememberNetworks<Use extends NetworkUse>(uses: readonly Use[]): Promise<Use[]>
   /**
-   * Removes claims and networks that are older than these instants, at most `batch` of each. Returns the larger of the
-   * two numbers, which is `batch` if more may be left.
+   * Removes claims of alerts from before `claimedBefore`, and networks from which no use of the key was stored since
+   * `seenBefore`: at most `batch` of each. Returns the larger of the two numbers; `batch` means that more may be left.
    */
   prune(claimedBefore: Instant, seenBefore: Instant, batch: number): Promise<number>
 }

@@ -44,7 +44,7 @@ export function createClientDocuments({
     const now = clock.now()
     const cachedDocument = cache.get(clientId)
     if (cachedDocument && now < cachedDocument.until) return cachedDocument.app
-    // This answer is not cached, since a request from another network may still fetch the document.
+    // Not cached: a limit of this network (read-limits.ts) is reached, but another network may still read the document.
     if (!mayRead(network)) return storage.store.apps.find(clientId)
     const entry: CachedDocument = { until: now + DOCUMENT_TTL, app: findDocument(clientId) }
     cache.delete(clientId)

@@ -8,7 +8,7 @@ export interface IntakeLimits {
   bodies: number
   /** Per network; all clients behind an untrusted proxy are one network. */
   bodiesPerNetwork: number
-  /** Maximum memory of all buffers with the parts that were received so far. */
+  /** Maximum total size of the buffers of the bodies that are arriving. */
   bytes: number
 }
 

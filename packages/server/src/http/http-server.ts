@@ -136,7 +136,8 @@ export function createHttpServer(
     const begin = () => {
       if (!incoming.socket.destroyed) handle(incoming, outgoing)
     }
-    // The second argument gets a `close` listener: the request, since on the connection these would add up.
+    // The second argument gets a `close` listener. It is the request, not the socket, where the listeners of all
+    // requests on the connection would add up.
     app.admit(incoming, incoming, begin, () => refuseAsOverloaded(outgoing))
   }
 

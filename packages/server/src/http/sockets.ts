@@ -60,7 +60,7 @@ export function limitSockets(
   const unansweredSockets = new Map<Socket, ServerResponse | null>()
   /** Connections without a request, the longest idle first. */
   const idleSockets = new LinkedList<Socket>()
-  /** When a connection last began to have unread bytes, by `performance.now()`. */
+  /** When a check first found bytes of a connection that its client does not read, by `performance.now()`. */
   let unreadSince = new Map<Socket, number>()
 
   server.on('connection', onConnection)

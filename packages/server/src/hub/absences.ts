@@ -1,6 +1,6 @@
 import { type Instant, MINUTE } from '../clock.ts'
 
-/** How long a node relies on an absence that another node reported. */
+/** How long a node relies on the report of another node that it has no connection with a certain id or key. */
 export const RELIANCE_MS = MINUTE
 /**
  * How long a node keeps its promise to notify the nodes to which it reported an absence (`Receivers.promiseNotice`):

@@ -74,7 +74,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   const pendingCounts = new Map<string, number>()
   /** Ids of the nodes that are shutting down. */
   const leavingNodes = new Set<string>()
-  /** The answers to other nodes' requests that are being prepared; each settles once it is queued for sending. */
+  /** One promise for each request of another node that this node is answering; settles once the answer is queued. */
   const releases = new Set<Promise<void>>()
   /** Keys (`requestKey`) of other nodes' requests that this node has not answered yet and that were not withdrawn. */
   const awaitedRequests = new Set<string>()

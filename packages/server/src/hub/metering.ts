@@ -2,7 +2,7 @@ import { type Instant, SECOND } from '../clock.ts'
 import type { Meter } from '../usage/meter.ts'
 import { bucketStart } from '../usage/usage.ts'
 
-/** Interval at which the time of open connections is counted, so that a crash loses at most the last two seconds. */
+/** Interval at which the time of open connections is added to the usage meter, which stores its counts later. */
 const METERING_INTERVAL_MS = 2 * SECOND
 
 interface MeteredConnection {

@@ -3,9 +3,9 @@ import type { SendsState } from './numbered-sends.ts'
 
 /** The state of a connection that moves from one node to another. */
 export interface MovedState {
-  /** The sequence number of its last message. */
+  /** The sequence number of the last message to its agent. */
   seq: number
-  /** The sequence number of its last message before it broke; the same as `seq` if it had not broken. */
+  /** The sequence number of the last of these messages before it broke; the same as `seq` if it had not broken. */
   heldSeq: number
   /** Milliseconds since it broke; 0 if it had not broken. */
   heldMs: number

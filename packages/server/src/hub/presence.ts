@@ -98,7 +98,7 @@ export function createPresence(deps: {
       schedule()
     },
     remove(connection) {
-      // Removed even if its insertion is pending: the batch that is being written may contain it.
+      // The row is deleted even if this node has not written it yet: the batch that is being written may contain it.
       addedConnections.delete(connection.id)
       removedConnectionIds.add(connection.id)
       schedule()

@@ -10,7 +10,8 @@ import type { Registry } from './registry.ts'
 /** Maximum number of targets (ids of connections or keys) in one command to another node. */
 const BATCH_SIZE = 500
 /**
- * A node relies on absences only while everything that others published up to this long ago is known to have arrived.
+ * A node relies on absences that others reported (absences.ts) only while everything that they published up to this
+ * long ago is known to have arrived.
  */
 const MAX_LAG_MS = 2 * SECOND
 /** A node that has not received a notice for this long lags by more than MAX_LAG_MS, and relies on no absence. */
@@ -73,7 +74,7 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
   const ownAbsences = new Absences()
   /** The notices by node id, which are sent at the end of this turn of the event loop. */
   let pendingNotices = new Map<string, PromisedNotice[]>()
-  /** Resolved once no node relies on the absences that the pending notices are about; null while there are none. */
+  /** Resolved once none of the pending notices is awaited any longer (see `announce`); null while none is pending. */
   let noticesAnswered: PromiseWithResolvers<void> | null = null
 
   return {
@@ -103,7 +104,7 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
     tick() {
       const now = clock.now()
       receivedAbsences.prune(now)
-      // Unanswered notices are sent again.
+      // This node has a connection with the target, but the notice of it was not confirmed: it is sent again.
       ownAbsences.prune(now, (userId, target) => {
         if (registry.hasTarget(userId, target)) schedule(userId, target)
       })

@@ -7,9 +7,9 @@ export class Registry {
   #heldByUser = new Map<string, Set<AgentConnection>>()
   heldCount = 0
   /**
-   * Connections that are moving here, until this node has received its own request for them. All nodes receive events
-   * in the same order, so the old node still delivers the messages that other nodes published before the request; this
-   * node skips these.
+   * Connections that are moving here, until the event by which this node requests them has come back to this node. All
+   * nodes receive events in the same order, so the old node still delivers the messages that other nodes published
+   * before the request; this node skips these.
    */
   readonly unordered = new Set<AgentConnection>()
   /** Connections that are moving to this node, each with a promise of whether it arrives. */
@@ -45,7 +45,7 @@ export class Registry {
     this.add(connection)
   }
 
-  /** Counts a registered connection as broken; the key of a pending renewal is unbound. */
+  /** Counts a registered connection as broken, and unbinds the key to which a pending renewal would have moved it. */
   hold(connection: AgentConnection): void {
     const heldConnections = this.#heldByUser.get(connection.userId) ?? new Set()
     this.#heldByUser.set(connection.userId, heldConnections.add(connection))

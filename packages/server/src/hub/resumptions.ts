@@ -22,7 +22,7 @@ import type { ResumeRequest } from './resume-token.ts'
  */
 const MAX_OFFERED = 100
 const OFFER_MS = SECOND / 2
-/** Maximum number of offered connections that are moving to this node at once: each brings up to a MiB of messages. */
+/** Maximum number of connections that nodes shutting down move here at once: each brings up to a MiB of messages. */
 export const MAX_ADOPTING = 2 * MAX_OFFERED
 const POLL_MS = 10
 /**

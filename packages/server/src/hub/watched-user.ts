@@ -46,7 +46,7 @@ export class WatchedUser {
     return [...this.#reported.values()].sort((a, b) => b.connectedAt - a.connectedAt)
   }
 
-  /** Counts a `watch` query to a node; returns the version to send with it. */
+  /** Counts a `watch` query to a node. Returns what it sends as `have`: see `NodeView.version`; null asks for all. */
   countQuery(nodeId: string): number | null {
     const view = this.#viewOf(nodeId)
     view.unanswered++

@@ -120,7 +120,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     receive(from, { userId, after, version, changes, part, parts }) {
       const watch = watches.get(userId)
       if (!watch) return notify(from, { op: 'unwatch', userId })
-      // One system call sends a watcher all changes of a notice, which bounds the cost of many joins.
+      // One system call sends a watcher all changes of a notice, so that a notice of many new connections costs little.
       const watchers = [...watch.watchers.keys()]
       for (const watcher of watchers) watcher.cork()
       if (after === null) watch.user.replacePart(from, version, changes, part, parts)
@@ -230,7 +230,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     sendListsIfComplete(watch)
   }
 
-  /** Live nodes that left at least this many queries unanswered, or do not support them. */
+  /** Other nodes that do not support `watch` queries, and nodes of the user that left this many of them unanswered. */
   function nodesToAwait(watch: Watch, unanswered: number): string[] {
     const currentPeers = presence.currentPeers()
     const nodesWithoutNotices = presence.otherNodes().filter(node => !currentPeers.includes(node))

@@ -55,7 +55,8 @@ export interface WindowGrant {
 }
 
 /**
- * Whether the node still has a share in the state. If it lost its share, another node recorded its requests as past.
+ * Whether the node has a share in the state. A node whose lease ended loses its share: another node moves its requests
+ * to `past` (`withoutDeadHolders`).
  */
 export function isHolder(state: SharedState, holder: string): boolean {
   return Object.hasOwn(state.holders, holder)

@@ -59,7 +59,7 @@ export interface Limits {
   quota: Quota | null
 }
 
-/** Requested limits. A quota without `remaining` keeps the remaining calls, or starts with a refill. */
+/** Requested limits. Without `remaining`, a quota gets the calls left of the key's current one, or else one refill. */
 export type WantedLimits = Omit<Limits, 'quota'> & { quota: WantedQuota | null }
 
 /** A requested quota; at least one field is set. */

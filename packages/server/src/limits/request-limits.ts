@@ -31,7 +31,7 @@ const RETRY_AFTER_REFUSAL_MS = 250
  * more often than this.
  */
 const OPEN_CLAIM_INTERVAL = 2 * SECOND
-/** Maximum number of subjects with open claims for which one sweep lowers this node's shares. */
+/** Maximum number of subjects with open claims for which one call of `sweep` lowers this node's shares. */
 const MAX_OPEN_CLAIMS = 1000
 /** How long a node makes no claims after a failure of the database. */
 const CLAIM_PAUSE = SECOND
@@ -187,7 +187,7 @@ export function createRequestLimits({
     return countedSubjects.flatMap(subject => subject.states(now))
   }
 
-  /** Makes one claim at a time, shared by all waiting requests. */
+  /** Claims a larger share for the subject. Requests that wait for the same subject share one claim. */
   function claimFor(subject: Subject): Promise<void> {
     const now = clock.now()
     if (databaseFailure && now < databaseFailure.until) return Promise.reject(databaseFailure.cause)
@@ -227,7 +227,8 @@ export function createRequestLimits({
       const row = await store.read(subject.name)
       const sharedState = await readState(row)
       const now = clock.now()
-      // Unless this is the first claim, another node considered this one dead, and recorded its requests as past ones.
+      // Before the first claim there is nothing to reset. Otherwise another node declared this one dead and moved its
+      // requests to `past`, where they count already.
       if (!isHolder(sharedState, holderId)) subject.resetCounts()
       if (how === 'release') subject.dropShares()
       const isDone =

@@ -122,7 +122,7 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     }
   }
 
-  /** Builds a logout token (section 2.4), signed with the algorithm of the app's id tokens. */
+  /** Builds a logout token (Back-Channel Logout 1.0 section 2.4), signed with the algorithm of the app's id tokens. */
   function logoutToken({ sessionId, appId, userId }: LogoutNotice, alg: SigningAlg): Promise<string> {
     const now = clock.now()
     const iat = Math.floor(now / SECOND)

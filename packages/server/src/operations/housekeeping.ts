@@ -48,7 +48,7 @@ export const RETENTION = {
   usageFlushes: 30 * DAY,
   /** The feed of revocations goes back 20 minutes; nodes that were cut off for longer reload the status of all keys. */
   endings: HOUR,
-  /** Rows of dead nodes, which say when their leases ended. Longer than the longest window: so long these count. */
+  /** Rows of dead nodes with the ends of their leases. Longer than the longest window of a request limit (a day). */
   limitHolders: 2 * DAY,
   /** Longer than the overlap in which a replaced key may still use the quota that it shares with its successor. */
   retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,

@@ -8,7 +8,7 @@ export interface SessionStore {
   find(id: string): Promise<Session | null>
   /** Includes ended sessions; unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<Session[]>
-  /** The session and its owner in one query, which every authenticated call makes. */
+  /** The session and its owner in one query, since every call with an access token or a page cookie reads both. */
   findWithUser(id: string): Promise<{ session: Session; user: User } | null>
   /**
    * Increments the counter if it still is `counter`, sets `lastUsedAt` to `at`, and stores `Session.retryKeys`. Null
@@ -46,7 +46,7 @@ export interface SessionChanges {
     by: Attribution,
   ): Promise<string[]>
   /**
-   * Ends the oldest live sessions of a user who has more than `maxSessions`, at most `limit` of them; returns the ids.
+   * Ends a user's live sessions except the newest `maxSessions`: at most `limit`, the oldest first; returns the ids.
    * Reads a bounded part of an index, however many sessions of the user have ended, or are live.
    */
   endSurplusOf(userId: string, maxSessions: number, limit: number, by: Attribution): Promise<string[]>

@@ -38,8 +38,8 @@ export async function searchAddressParts(
   )
 
   /**
-   * Finds matches by the index. Other scans are disabled for the transaction: the planner cannot know how rare a part
-   * is, and would read all people in their order.
+   * Finds matches by the trigram index of addresses. Other scans are disabled for the transaction: the planner cannot
+   * know how rare a part is, and might read all people instead.
    */
   function findByIndex(): Promise<UserRow[]> {
     return atomically(async tx => {

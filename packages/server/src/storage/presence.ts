@@ -154,7 +154,8 @@ export function createPresenceStore(statements: Statements): PresenceStore & Pre
 
 /**
  * Inserts connections, and returns those that had no row. A connection has a row already if it renewed its token with
- * another key, or moved here from another node; that row is updated, unless its `connected_at` is later.
+ * another key, or moved here from another node; that row is updated, unless its `connected_at` is later than the new
+ * one.
  */
 async function insertOrUpdate(
   tx: Db,

@@ -2,9 +2,9 @@ import { unavailable } from '../errors.ts'
 import { whyNotWritable } from '../folders.ts'
 import { CannotStart } from '../operator-error.ts'
 
-/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: the file cannot be used. */
+/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: at startup they mean that the operator must mend the file. */
 const UNUSABLE_CODES = new Set([3, 8, 11, 14, 26])
-/** SQLITE_BUSY, LOCKED, IOERR, CANTOPEN, PROTOCOL: the file cannot be read now. */
+/** SQLITE_BUSY, LOCKED, IOERR, CANTOPEN, PROTOCOL: while the service runs, a later read may succeed. */
 const UNAVAILABLE_CODES = new Set([5, 6, 10, 14, 15])
 const BUSY_CODE = 5
 const FULL_CODE = 13

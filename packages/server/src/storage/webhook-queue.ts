@@ -32,7 +32,7 @@ export interface WebhookQueue {
    * Returns whether it wrote anything.
    */
   add(db: Db, events: readonly WebhookEvent[]): Promise<boolean>
-  /** Invalidates the cache of endpoints: this process changed one, and may not have received its own event yet. */
+  /** Invalidates the cache of endpoints after this process changed one, without waiting for the event of the change. */
   invalidateSubscribers(): void
 }
 

@@ -4,7 +4,7 @@ import type { WrongCodeRow } from './schema.ts'
 import { lockSendBuckets } from './send-limits.ts'
 import { countOf, type Statements, toList } from './statements.ts'
 
-/** The name of a send bucket that serves only as a lock, so that checks of codes are serialized. */
+/** The name of a row of `send_buckets` that is only locked, never counted, so that checks of codes are serialized. */
 const LOCK_NAME = 'typed-codes'
 
 export function createWrongCodeStore({ db }: Statements): WrongCodeStore {

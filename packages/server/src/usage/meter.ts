@@ -118,7 +118,7 @@ export function createMeter({
     subjectsOfHour = unflushedCounts.get(start) ?? new Map()
   }
 
-  /** Puts the counts into batches, which no longer change. Counts of one owner stay together. */
+  /** Puts the counts into batches, which no longer change, sorted by owner: a batch adds one sum to an owner's row. */
   function closeBatches(): void {
     for (const [hour, subjectsById] of unflushedCounts) {
       const subjects = [...subjectsById.values()].sort(compareOwners)

@@ -58,8 +58,9 @@ export interface WebhookDeliveryStore {
     nodeId: string | null,
   ): Promise<LeasedQueue[]>
   /**
-   * Records an outcome, and extends the lease to `until` and returns the next event of the queue. If no event is due,
-   * releases the queue and returns null. Returns `lost`, and writes nothing, if another node has the lease.
+   * Records the outcome of an attempt (null before the first one), extends the lease to `until` and returns the next
+   * event of the queue. If no event is due, releases the queue and returns null. Returns `lost`, and writes nothing, if
+   * the lease has passed to another node.
    */
   advance(
     lease: Pick<LeasedQueue, 'id' | 'leasedUntil'>,

@@ -26,7 +26,7 @@ export const GUIDES: readonly Guide[] = [
   { slug: 'webhooks', label: 'Webhooks', group: 'operators', file: 'docs/webhooks.md' },
 ]
 
-/** Origins in the guides for everybody that are replaced by the service's own. */
+/** Origins of the examples in guides of the group `guides`, which are replaced by the service's own origin. */
 const EXAMPLE_ORIGINS = ['https://keyway.example.com', 'http://localhost:8080']
 
 export interface Library {
