@@ -1,7 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** Runs benchmarks one after the other; each can also be run alone. Passes `--quick` on. */
+/**
+ * Runs benchmarks one after the other; each can also be run alone. Passes `--quick` on. verifications.ts, which installs
+ * packages, against.ts, which needs an earlier checkout, and soak.ts, which takes half an hour, are run alone.
+ */
 const PROGRAMS = [
   'start',
   'breakdown',

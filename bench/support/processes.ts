@@ -46,13 +46,9 @@ export function startFloor(databaseFile: string): Promise<RunningProcess> {
 }
 
 /** Starts another program of the benchmark, which prints `listening on PORT`. */
-export function startProgram(
-  name: string,
-  args: string[] = [],
-  options: ProcessOptions = {},
-): Promise<RunningProcess> {
+export function startProgram(name: string, args: string[] = []): Promise<RunningProcess> {
   const program = fileURLToPath(new URL(name, import.meta.url))
-  return start([...(options.nodeOptions ?? []), program, ...args], /listening on (\d+)/, { settings: {} })
+  return start([program, ...args], /listening on (\d+)/, { settings: {} })
 }
 
 async function start(
