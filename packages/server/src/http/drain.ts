@@ -62,7 +62,7 @@ async function acceptQueued(server: Server): Promise<void> {
     acceptedCount++
   }
   server.on('connection', onConnection)
-  // The current iteration may have polled the queue before the last connection arrived.
+  // The current iteration of the event loop may have polled the kernel's queue before the last connection arrived.
   await nextIteration()
   const deadline = performance.now() + ACCEPT_MS
   for (let startedAt = performance.now(); startedAt < deadline; startedAt = performance.now()) {

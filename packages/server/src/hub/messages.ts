@@ -166,8 +166,8 @@ export function createMessages(deps: MessagesDeps): Messages {
     const number = ++lastNumber
     const message = { userId, to, frame, ...(except ? { except: except.id } : {}) }
     const localResult = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
-    // If `to` is the id of a connection of this node, no other node has it, unless it is still moving to this node:
-    // then it may end up on another one.
+    // If `to` is the id of a connection of this node, no other node has that connection, unless it is still moving to
+    // this node: then it may end up on another node.
     const isOnlyLocal = localResult.isReached && localResult.arriving.length === 0 && registry.byId.has(to)
     if (to === except?.id || isOnlyLocal) return outcomeOf(localResult)
     const requestingNode = nodeOfRequester(to)
