@@ -110,7 +110,7 @@ async function webSocketClientFiles(): Promise<File[]> {
     async (name): Promise<File> => [`vendor/ws/${name}`, await readFile(join(folder, name))],
   )
   const { name, version, license, main } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
-  // Omits "exports", which Node ignores in a folder of another package.
+  // Omits "exports", which do not apply to an import by path (`BUNDLED_WS_PATH` in environment.ts).
   const manifest = JSON.stringify({ name, version, license, type: 'commonjs', main }, null, 2)
   return [['vendor/ws/package.json', Buffer.from(`${manifest}\n`)], ...(await Promise.all(files))]
 }

@@ -10,7 +10,7 @@ export declare class Watching {
     constructor(clock: SdkClock);
     /** Opens an iterator; `connection` is the agent's current one. */
     open(connection: HubConnection | undefined): MessageStream<PresenceEvent>;
-    /** Watches over this connection from now on; the hub first sends a new list. */
+    /** If there are iterators, sends `watch` over this connection, which the hub answers with a new list. */
     watchOver(connection: HubConnection): void;
     receive(connection: HubConnection, frame: ServerFrame): void;
     /**

@@ -34,7 +34,7 @@ export class Watching {
     return stream
   }
 
-  /** Watches over this connection from now on; the hub first sends a new list. */
+  /** If there are iterators, sends `watch` over this connection, which the hub answers with a new list. */
   watchOver(connection: HubConnection): void {
     this.#cancelRetry()
     this.#watchedOver = undefined

@@ -46,7 +46,7 @@ const SLEW_RATES: Record<ClockReference, SlewRates> = {
   system: { forward: 500e-6, backward: 500e-6 },
 }
 
-/** A larger distance from the reference means that a clock was stepped, which is reported to the operator. */
+/** A larger distance from the reference means that the reference was stepped, which is reported to the operator. */
 export const STEP_THRESHOLD = SECOND
 /** Shorter suspensions cannot be distinguished from the resolution of `uptime`. */
 const MIN_SUSPENSION = 5 * SECOND
@@ -60,8 +60,8 @@ export interface SynchronizedClock extends Clock {
    */
   synchronize(readReference: () => Promise<Instant>): Promise<void>
   /**
-   * The correction that is not applied yet: reference minus this clock, in milliseconds. Beyond STEP_THRESHOLD a clock
-   * was stepped.
+   * The correction that is not applied yet: reference minus this clock, in milliseconds. If it is larger than
+   * STEP_THRESHOLD, the reference was stepped.
    */
   readonly remainingOffset: number
   /** This clock minus the system's, in milliseconds. */

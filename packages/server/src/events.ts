@@ -160,7 +160,7 @@ export type Event =
 export type SubjectEvent = Extract<Event, { type: 'api_key.changed' | 'session.ended' | 'user.changed' }>
 
 export interface Events {
-  /** Calls `listener` for every event of every node, this one included. Returns a function to unsubscribe. */
+  /** Calls `listener` for all events that reach this node, its own included. Returns a function to unsubscribe. */
   subscribe(listener: (event: Event) => void): () => void
   /**
    * Publishes outside a transaction (hub relays). Within one, use `Transaction.publish`. With `to` the event is

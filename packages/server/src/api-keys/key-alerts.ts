@@ -36,8 +36,8 @@ export interface KeyAlerts {
    */
   onSpend(tx: Transaction, spend: KeySpend): Promise<void>
   /**
-   * Notes that a key passed 80 or 100 % of its requests or quota. Costs one map lookup, for the hot path. The owner is
-   * notified by the next flush, once per period, which is at least a day.
+   * Notes that a key passed 80 or 100 % of a request limit or of its quota. Costs one map lookup, for the hot path. The
+   * next flush notifies the owner, for each limit and percentage once per period, which is at least a day.
    */
   noteLimit(key: Pick<ApiKey, 'id' | 'lineageId'>, alert: LimitAlert): void
   flush(): Promise<void>
@@ -53,8 +53,8 @@ export function createKeyAlerts({
   outbox: Outbox
 }): KeyAlerts {
   /**
-   * The alerts that wait for a flush, by lineage, limit and period; and the names of those that were flushed, which are
-   * not raised again.
+   * The alerts that wait for a flush, by a name of lineage, limit, percentage and period; and the names of those that
+   * were flushed, which are not raised again.
    */
   const pendingAlerts = new Map<string, { keyId: string; alert: LimitAlert; at: Instant }>()
   const flushedAlerts = new Set<string>()

@@ -14,8 +14,8 @@ const JOURNAL_SUFFIX = '.ndjson'
 /** The suffix of files whose lines have MACs; see `openJournal`. */
 export const AUTHENTICATED_SUFFIX = '.v2.ndjson'
 /**
- * Maximum length of a line, in UTF-16 code units. The longest line is the first, which lists 64 files; the entry of a
- * key with the maximum number of networks takes a tenth of this.
+ * Maximum length of a line, in UTF-16 code units. The longest line is the first of a file, which lists up to 64 other
+ * files of the journal; the entry of a key with the maximum number of networks takes a tenth of this.
  */
 export const MAX_LINE_LENGTH = 64 * 1024
 

@@ -87,8 +87,8 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
 }
 
 /**
- * The settings with the secret, and without migrations. Throws if the SQLite database does not exist: with a wrong data
- * directory a command would otherwise use a new, empty one.
+ * The settings with the service's secret, and without automatic migrations. Throws if the SQLite database does not
+ * exist: with a wrong data directory a command would otherwise use a new, empty one.
  */
 function withExistingDatabase(config: Config): Config {
   const { database } = config

@@ -3,9 +3,9 @@ import { createKeyedWindows } from '../keyed-windows.ts'
 import type { KnownNetworks } from '../known-networks.ts'
 
 /**
- * Anybody may name any URL, so the reads that a node makes for clients are limited: for each network, for all known
- * networks together (from which an account was used lately), and for all other networks together. One account can make
- * eight networks known, which together cannot use up the limit of the known networks.
+ * Anybody may name any URL as a client id or `jwks_uri`, so a node limits how many such documents it reads: for each
+ * network, for all known networks together (from which an account was used lately), and for all other networks
+ * together. One account can make eight networks known, which together cannot use up the limit of the known networks.
  */
 const NETWORK_LIMITS = [{ window: 'minute', limit: 10 }] as const
 const KNOWN_LIMITS = [{ window: 'minute', limit: 120 }] as const

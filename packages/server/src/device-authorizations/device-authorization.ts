@@ -98,7 +98,7 @@ export function userCodeHash(
   return `${secretId}.${secrets.deriveKey('user-code', Buffer.from(code), secretId)!.toString('base64url')}`
 }
 
-/** The hashes under which a code may be stored, while nodes with different first secrets run side by side. */
+/** The hashes under which a code may be stored: one per secret of KEYWAY_SECRET, since the first may differ by node. */
 export function possibleHashes(
   secrets: Pick<Secrets, 'deriveKey' | 'fingerprint' | 'ids'>,
   code: string,

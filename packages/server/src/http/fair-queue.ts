@@ -195,8 +195,8 @@ export function createFairQueue(
   }
 
   /**
-   * Handlers continue in microtasks, and most end in them. A tick that is queued from a microtask runs after all
-   * microtasks, so the slice includes this work.
+   * Handlers continue in microtasks, and most end in them. A `nextTick` callback that is queued from a microtask runs
+   * after all microtasks, so the time until `sliceEnd` includes this work.
    */
   function afterMicrotasks(): void {
     process.nextTick(startNext)

@@ -92,7 +92,7 @@ export class AgentConnection {
   heldAt: Instant = 0
   /** The sequence number of the last message before the socket broke; meaningful only while the connection is held. */
   heldSeq = 0
-  /** The sequence number of the last message before the last ping. */
+  /** The sequence number of the last message to the agent before this node's last ping. */
   #pingedSeq = 0
   /** The id of the new token's key while a renewal is pending; empty until that token is verified. Otherwise null. */
   renewalKeyId: string | null = null

@@ -32,7 +32,7 @@ export const TOO_MANY_CONNECTIONS: CloseStatus = { code: 4429, reason: 'too_many
  * watches.ts.
  */
 export const SLOW_CONSUMER: CloseStatus = { code: 4429, reason: 'slow_consumer' }
-/** The owner or an administrator closed the connection, or a broken connection ended (which has no socket). */
+/** The owner or an administrator closed the connection. Also logged when a held connection, without a socket, ends. */
 export const GOING_AWAY: CloseStatus = { code: 1001, reason: 'going_away' }
 /** This node is shutting down; see drain.ts. */
 export const RESTARTING: CloseStatus = { code: 1012, reason: 'restarting' }

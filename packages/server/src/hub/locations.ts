@@ -17,7 +17,8 @@ interface UserLocation {
   /** Other nodes that have or had connections of the user. */
   nodes: Set<string>
   /**
-   * False until this node is recorded for the user: as long as that fails, the user may have connections on any node.
+   * False until this node is recorded for the user. Before that, nodes that get a connection of the user need not
+   * notify this one, so the user may have connections on any node.
    */
   isRecorded: boolean
   /** Pending until the user's other nodes have been notified of this one or did not answer in time; null afterwards. */

@@ -56,7 +56,7 @@ export interface Relay {
   notify(nodeId: string, notice: RelayNotice): void
   /** See `Presence.currentPeers`. */
   currentPeers(): readonly string[]
-  /** Those of them that have left no request unanswered since they last sent something. */
+  /** The current peers that have left no request unanswered since they last sent something. */
   responsivePeers(): readonly string[]
   /** Publishes a message after all earlier ones; false if the queue, or its owner's share of it, is full. */
   publish(to: readonly string[], message: RelayMessage, options?: Pick<QueueOptions, 'owner'>): boolean

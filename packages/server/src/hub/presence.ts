@@ -72,7 +72,7 @@ export function createPresence(deps: {
 }): Presence {
   const { presence, events, clock, log, registry, nodeId, version } = deps
   const startedAt = clock.now()
-  /** What the next batch adds (by id) and removes. */
+  /** What the next write to the database adds (rows by connection id) and removes. */
   let addedConnections = new Map<string, PresenceRow>()
   let removedConnectionIds = new Set<string>()
   let timer: NodeJS.Timeout | undefined

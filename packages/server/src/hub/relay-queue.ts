@@ -33,8 +33,8 @@ export interface RelayQueue {
 
 /**
  * Publishes events one at a time, since the database or Redis could reorder those that reach it over several
- * connections. An owner may queue at most half as many bytes as are then free: so one owner leaves two thirds of the
- * queue to others, and even ten owners do not fill it.
+ * connections. With a new event, its owner (a user) may have at most half as many bytes in the queue as were free
+ * before it: so one owner leaves two thirds of the queue to others, and even ten owners do not fill it.
  */
 export function createRelayQueue({ events, log }: { events: Pick<Events, 'publish'>; log: Log }): RelayQueue {
   /** By user id. */

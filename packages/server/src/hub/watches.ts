@@ -248,7 +248,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     }
   }
 
-  /** Sends the list as far as the limit of unsent bytes allows, and the rest later. */
+  /** Sends the list and the changes after it, as far as the limit of unsent bytes allows, and the rest later. */
   function sendList(watch: Watch, watcher: AgentConnection, catchUp: CatchUp): void {
     if (watch.catchingUp.get(watcher) !== catchUp) return // The watcher is gone, or has sent another `watch`.
     while (watcher.unsentBytes < MAX_UNSENT_BYTES) {

@@ -41,7 +41,7 @@ export interface WindowClaim {
   wanted: number
 }
 
-/** How one window is shared after a claim. */
+/** The answer to a `WindowClaim`: how the window is then shared between the node and all others. */
 export interface WindowGrant {
   per: RequestWindow
   /** The limit of the window at the time of the claim. */

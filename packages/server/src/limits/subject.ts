@@ -128,9 +128,9 @@ export class Subject {
   }
 
   /**
-   * Sets the shares to the granted ones, and confirms them unless a limit was lowered or added meanwhile.
+   * Sets the shares to the granted ones. They may be used, unless a limit was lowered or added since the claim.
    * @param how `lower`: shares are never raised
-   * @param term the term of the lease in which the shares are confirmed
+   * @param term the term of the node's lease in which the shares may be used
    */
   applyGrants(grants: readonly WindowGrant[], how: 'lower' | 'raise', term = this.term): void {
     let isConfirmed = true

@@ -17,7 +17,7 @@ export interface LogoutNotice {
  * dropped.
  */
 export const RETRY_DELAYS = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR]
-/** A notice that waits for so long behind others, which its app does not answer, is dropped too. */
+/** A notice that has waited for so long because its app did not answer earlier ones is dropped too. */
 export const MAX_AGE = DAY
 /** How long a notice is leased to the node that delivers it; after that another node may call the app. */
 export const LEASE = MINUTE

@@ -78,8 +78,8 @@ export function createWebhookDelivery(services: Services, nodeId: string): Webho
 }
 
 /**
- * Drops the events that an endpoint has queued beyond its limit, the oldest agent events first. Returns the number of
- * dropped events.
+ * Drops the queued events of each endpoint beyond `maxWaiting`, the oldest events of agents first. Returns the number
+ * of dropped events.
  */
 export async function dropExcess(
   { storage, clock, log }: Pick<Services, 'storage' | 'clock' | 'log'>,

@@ -32,7 +32,7 @@ const MAX_ENDED_AT_ONCE = 100
 
 export interface SessionTokens {
   accessToken: string
-  /** The lifetime in seconds. */
+  /** The lifetime of the access token in seconds. */
   expiresIn: number
   refreshToken: string
   refreshExpiresIn: number

@@ -27,7 +27,8 @@ export interface Signer {
   /** The signature of a JWS (RFC 7515); a promise if the thread makes it. Never rejects. */
   sign(signingInput: string, secretKey: SecretKey): Buffer | Promise<Buffer>
   /**
-   * Whether this is the signature that `sign` makes (see `verify` in ed25519.ts); a promise if the thread makes that.
+   * Whether this is the signature that `sign` makes; a promise if the thread makes the one to compare it with. See
+   * `verify` in ed25519.ts.
    */
   verify(signingInput: string, signature: Buffer, secretKey: SecretKey): boolean | Promise<boolean>
   /** Allows the thread, which is then started under load. */

@@ -7,8 +7,8 @@ import type { EventsHealth } from './engine.ts'
 export const SEALED_CHANNEL = 'keyway_sealed'
 
 /**
- * The channel of events for a single node. They are sealed as on SEALED_CHANNEL, and contain the ids of all nodes that
- * they are meant for.
+ * A node's own channel, for events that are published to some nodes only. They are sealed as on SEALED_CHANNEL, and
+ * contain the ids of all these nodes.
  */
 export function channelOf(nodeId: string): string {
   return `keyway_node_${nodeId.replaceAll('-', '')}`

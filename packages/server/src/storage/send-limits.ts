@@ -8,7 +8,7 @@ import { countOf, type Statements } from './statements.ts'
  * reading one row, that of the `limit`-th last send, and never by counting rows.
  */
 
-/** The look-ups by their limits. All buckets of a kind have the same limits, so there are few look-ups. */
+/** The queries of `sendHistory`, by their limits: few, since all buckets of a kind have the same limits. */
 const lookUps = new Map<string, LookUp>()
 
 export async function sendHistory(

@@ -10,7 +10,7 @@ const MAX_HINTS = 500
 export const UNSEALED_CHANNEL = 'keyway'
 
 export interface UnsealedHints {
-  /** Returns true if the hint will be delivered, false if too many others wait, and null if the text is no hint. */
+  /** Returns true if the `Hint` will be delivered, false if too many others wait, and null if the text is no `Hint`. */
   receive(text: string): boolean | null
   stop(): void
 }

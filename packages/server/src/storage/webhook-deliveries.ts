@@ -18,7 +18,8 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
           db.selectFrom(dueQueues(db, webhookId, now, capacity).as('due')).select('due.id'),
         )
         .reduce((all, each) => all.unionAll(each) as typeof all)
-      // The conditions are repeated: if this statement waited for another node's lease, they must be evaluated again.
+      // The conditions are repeated, since PostgreSQL checks them again for a row that another node leased while this
+      // statement waited for the row's lock.
       const rows = await db
         .updateTable('webhook_queues')
         .set({ leased_until: leasedUntil, leased_by: nodeId })

@@ -32,7 +32,7 @@ export async function pruneWebhooks(
   return countOf(result) + (await pruneQueues(tx, now, batch)) + (await pruneRemovedEndpoints(tx, batch))
 }
 
-/** Removes queues of subjects without further events, unless the log still has one of their events. */
+/** Removes queues after the time `forgotten_after` (schema.ts), unless the log still has one of their events. */
 async function pruneQueues(tx: Db, now: Instant, batch: number): Promise<number> {
   const prunableIds = tx
     .selectFrom('webhook_queues')

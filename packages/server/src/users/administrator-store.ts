@@ -13,7 +13,7 @@ export interface ListedAdministrator {
 }
 
 export interface AdministratorStore {
-  /** The listed addresses, oldest first; the setting's maximum length bounds their number. */
+  /** All listed addresses, oldest first; not in pages, since they come from one setting (`KEYWAY_ADMIN_EMAILS`). */
   list(): Promise<ListedAdministrator[]>
   /** Adds an address, unless it is listed. */
   add(addressHash: string, at: Instant): Promise<void>

@@ -86,7 +86,7 @@ addEventListener('pageshow', event => {
 })
 
 // Sends a form without leaving the page. Shows the content of the response's element with the id in `data-in-place`. If
-// there is none or the form was refused, follows the redirect or announces the problem.
+// the response has no such element or is a refusal: follows its redirect, or without one announces the problem.
 async function sendInPlace(form) {
   const id = form.dataset.inPlace
   try {

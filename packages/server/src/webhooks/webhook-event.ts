@@ -30,7 +30,7 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
 export const TEST_EVENT = 'webhook.test'
 export type SentEventType = WebhookEventType | typeof TEST_EVENT
 
-/** How long an event stays in the log after it was delivered, given up or dropped. */
+/** How long an endpoint's log keeps an event after it was delivered, given up or dropped, unless the log is full. */
 export const DELIVERIES_KEPT_FOR = 7 * DAY
 
 /**

@@ -62,7 +62,8 @@ export interface Webhooks {
   /** Removes an endpoint; its queued events are not sent. @throws KeywayError `not_found` */
   remove(id: string, by: ActedBy): Promise<void>
   /**
-   * Adds a secret. Each body is signed with all secrets of the endpoint, until the old one is removed.
+   * Adds a secret. Each body is signed with all secrets that the endpoint has, so that the receiver can adopt the new
+   * secret before an older one is removed.
    *
    * @throws KeywayError `not_found`; `invalid_request` if there are MAX_SECRETS already
    */
