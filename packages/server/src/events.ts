@@ -169,7 +169,7 @@ export interface Events {
    */
   publish(event: Event, to?: readonly string[]): Promise<void>
   /**
-   * From now on also receives events that are published to this node only. Absent where this process is the only node.
+   * Lets this process also receive the events that are published only to `nodeId`. Absent where it is the only node.
    */
   follow?(nodeId: string): Promise<void>
   /**

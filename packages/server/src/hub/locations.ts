@@ -50,8 +50,9 @@ export interface LocationsDeps {
 export interface Locations {
   /**
    * Announces a registered connection to the nodes that may send to it. Called before the connection is `ready` or is
-   * requested from another node, and before a renewal binds it to another key. Resolves once these nodes have answered
-   * or need not be awaited any longer; undefined if all of them know of the connection already. Never rejects.
+   * requested from another node, and before a renewal binds it to another key. Resolves once each of these nodes
+   * has answered, has not answered in time, or is not alive; undefined if all of them know of the connection already.
+   * Never rejects.
    */
   enter(connection: ConnectionIdentity): Promise<unknown> | undefined
   /**
@@ -168,7 +169,7 @@ export function createLocations(deps: LocationsDeps): Locations {
   function schedule(): void {
     if (isWriting || isStopped) return
     isWriting = true
-    // Connections of one turn of the event loop are recorded together.
+    // Users who get their first connections in the same turn of the event loop are recorded together.
     setImmediate(() => void writeAll())
   }
 

@@ -38,7 +38,7 @@ export function createRevocations(deps: {
   freshness: Pick<DatabaseFreshness, 'polled'>
 }): Revocations {
   const { ports, clock, registry, keyStatuses, freshness } = deps
-  /** When the processed endings happened, by ending id. */
+  /** The times of the endings that a sweep has processed, by ending id, so that each is processed once. */
   const endingTimes = new Map<string, Instant>()
   let currentSweep: Promise<void> | null = null
 

@@ -26,9 +26,9 @@ type CheckResult =
   | { is: 'refused'; refusal: CodeRefusal }
 
 /**
- * Name of the in-memory queue (`runExclusive`) that serialises the code checks of unrecognised browsers in this
- * process; one locked row serialises those of all processes. Recognised browsers have a queue per mailbox, so that a
- * flood of checks from other browsers does not delay them.
+ * Name of the in-memory queue (`runExclusive`) that serialises, in this process, the code checks of unrecognised
+ * browsers: those without a cookie of an earlier sign-in to the address. One locked row serialises those of all
+ * processes. Recognised browsers have a queue per mailbox, so that a flood of checks from others does not delay them.
  */
 export const UNRECOGNISED_QUEUE = 'typed-codes'
 
