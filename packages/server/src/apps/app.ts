@@ -113,7 +113,10 @@ export function hasRightsOver(
   return app.id === appId && createdAt >= app.coversFrom
 }
 
-/** Numbers of keys that are neither revoked nor expired, and of sessions that have neither ended nor expired. */
+/**
+ * Numbers of keys that are neither revoked nor expired, and of sessions that have neither ended nor reached their longest
+ * lifetime (sessions that were idle for too long are counted).
+ */
 export interface LiveCredentials {
   keys: number
   sessions: number

@@ -105,7 +105,9 @@ function warn(warnings: string[]): void {
  */
 function dataDirWarnings({ database, dataDir }: Config): string[] {
   if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []
-  return [`other users of this machine can enter the data directory ${dataDir}: run chmod 700 ${dataDir}`]
+  return [
+    `other users of this machine have permissions on the data directory ${dataDir}: run chmod 700 ${dataDir}`,
+  ]
 }
 
 /** Resets the V8 flag that bin/light-start.js set, and writes the compile cache, which a killed process would lose. */
