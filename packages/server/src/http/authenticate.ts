@@ -181,7 +181,7 @@ function assertAppMayAccess(scopes: readonly string[], access: UserAccess): void
   if (access === 'session' || (access === KEYS_CREATE && !scopes.includes(access))) {
     throw sessionRequired("Only a signed-in person may do this, not an app's access token.")
   }
-  // No app has administrative access, whatever its token claims.
+  // No app may make administrative calls or calls for the owner alone, whatever its token claims.
   if (access === 'owner' || isAdministrative(access)) {
     throw new KeywayError('insufficient_scope', 'No scope of an app grants this. Sign in to do it.')
   }

@@ -4,7 +4,7 @@ import { networkMatcher } from '../network.ts'
 
 /**
  * A peer counts as a proxy if in one period it sent at least this number of requests with a forwarding header, and
- * fewer without one.
+ * fewer without one than with one.
  */
 export const MIN_FORWARDED_REQUESTS = 10
 /**

@@ -23,7 +23,7 @@ const FORGET_NODE_MS = MINUTE
 export interface PresenceRecorder {
   /** Called when a connection is ready, and again after each renewal, which may have bound it to another key. */
   add(connection: AgentConnection): void
-  /** Called when a ready connection ends or breaks; agents that watch the user get the `reason`. */
+  /** Called when a ready connection ends or breaks; agents that watch the user's connections get the `reason`. */
   remove(connection: AgentConnection, reason: string): void
 }
 

@@ -173,8 +173,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   /**
-   * Whether the connection may be handed over to this request. A request without a hash answers an offer that this node
-   * made while shutting down.
+   * Whether the connection may be handed over to the node that sent this request. A request without a hash answers an
+   * offer that this node made while shutting down.
    */
   function isClaimable(connection: AgentConnection, { userId, keyId, secretHash }: MoveRequest): boolean {
     const { resumeHash } = connection
@@ -233,8 +233,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   /**
-   * Merges the messages that arrived with the state and those that arrived here since. False if their order is
-   * uncertain, or if the log cannot keep all messages of the old node that the agent has not received.
+   * Merges the messages that arrived with the state and those that arrived here since into a new log. False if their
+   * order is uncertain, or if the log cannot keep all messages of the old node that the agent has not received.
    */
   function restore(connection: AgentConnection, movedState: MovedState, moveRequest: MoveRequest): boolean {
     const { userId, log: recentLog } = connection

@@ -138,7 +138,7 @@ async function attempt(
   }
 }
 
-/** Rejects at the deadline even if the mailer ignores its abort signal. */
+/** Rejects at the deadline, or when the service stops, even if the mailer ignores the signal. */
 function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason)

@@ -37,7 +37,10 @@ export interface LeasedWork<Item extends { id: string }> {
 export interface Worker {
   /** Works on due items until stopped; polls after each `queuedEvent` and by a timer. */
   start(): void
-  /** Leases nothing new and waits at most `deadline` ms for items in progress; the rest stays queued. */
+  /**
+   * Leases nothing new, waits for items in progress, and aborts those that are left shortly before `deadline` ms have
+   * passed: their attempts fail. Resolves after `deadline` ms at the latest.
+   */
   stop(deadline: number): Promise<void>
   /** Works on everything that is due now, for tests and commands. */
   drain(): Promise<void>

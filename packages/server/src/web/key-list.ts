@@ -17,7 +17,8 @@ const MAX_CLIENT_LENGTH = 24
 /**
  * A table with one row per key. Narrow screens show each row as a block of values with labels.
  *
- * @param place for an `admin`, links lead to the pages of administrators, and rows have neither dot nor revoke link
+ * @param place for an `admin`, links lead to the pages of administrators, and rows have neither a revoke link nor the
+ *   dot of a connected key
  * @param connectedIds ids of keys with a live connection
  * @param selectFor the id of the form that the checkboxes of active keys belong to; null for no checkboxes
  * @param refusedStatus the status to show instead of "active" if keys are refused because their owner is suspended
