@@ -12,7 +12,7 @@ interface NodeView {
   /** The connections of a full list that have arrived so far, and the number of parts in which they arrived. */
   incoming: LiveConnection[]
   incomingParts: number
-  /** Number of `watch` queries that were sent to the node since its last notice of its connections arrived. */
+  /** Number of `watch` queries that were sent to the node since its last changes or its last whole list arrived. */
   unanswered: number
 }
 
@@ -74,7 +74,10 @@ export class WatchedUser {
     return true
   }
 
-  /** Stores one part of a node's full list, and applies the list when its last part has arrived. */
+  /**
+   * Stores one part of a node's full list, and applies the list when its last part has arrived. Until then the query
+   * remains unanswered, so that watchers wait for the whole list.
+   */
   replacePart(
     nodeId: string,
     version: number,
@@ -83,7 +86,6 @@ export class WatchedUser {
     parts: number,
   ): void {
     const view = this.#viewOf(nodeId)
-    view.unanswered = 0
     if (part === 0) {
       view.incoming = []
       view.incomingParts = 0
@@ -92,6 +94,7 @@ export class WatchedUser {
     view.incomingParts++
     for (const change of changes) if ('joined' in change) view.incoming.push(change.joined)
     if (part < parts - 1) return
+    view.unanswered = 0
     const connections = view.incoming
     view.incoming = []
     this.replace(nodeId, connections, version)

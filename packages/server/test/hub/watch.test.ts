@@ -294,6 +294,31 @@ describe('watch over several nodes', () => {
     assert.deepEqual(watcher.received, [], 'the change is not applied before the one that was lost')
   })
 
+  test('the list waits for all parts of the list of another node', async t => {
+    const { services, url, key, userId, addPeer } = await openAmongPeers(t)
+    const peer = await addPeer({ hasUser: true })
+    const watcher = await connect(services, url, key)
+    watcher.send({ type: 'watch', id: 'w' })
+    await peer.next('notice')
+    const ids = [newId(1), newId(2)]
+    for (const [part, connectionId] of ids.entries()) {
+      await watcher.flush()
+      assert.deepEqual(watcher.received, [], 'the list waits')
+      const joined = {
+        connectionId,
+        keyId: key.id,
+        keyName: null,
+        address: '::1',
+        client: null,
+        connectedAt: 1,
+      }
+      const notice = { op: 'presence' as const, userId, after: null, version: 1, part, parts: ids.length }
+      peer.send({ kind: 'notice', notice: { ...notice, changes: [{ joined }] } })
+    }
+    const { connections } = await watcher.next('presence')
+    assert.deepEqual(idsOf(connections), [watcher.id, ...ids].sort())
+  })
+
   test('a node that stops reports the changes that wait for its next notice', async t => {
     const { services, hub, url, key, userId, addPeer } = await openAmongPeers(t)
     const peer = await addPeer()
