@@ -16,8 +16,8 @@ const BATCH = 100
 
 export interface KeyNotices {
   /**
-   * Mails the owners of keys that expire soon. Each notice is sent once, over all nodes. Returns how many were
-   * queued.
+   * Notes each key that expires soon, once over all nodes, and mails its owner, up to the outbox's daily maximum of such
+   * mails. Returns how many keys were noted.
    */
   warnOfExpiry(): Promise<number>
   /**
@@ -41,11 +41,11 @@ export function createKeyNotices({
 
   return {
     async warnOfExpiry() {
-      let sentCount = 0
+      let notedCount = 0
       for (;;) {
         const expiringKeys = await storage.store.apiKeys.listExpiring(clock.now(), thresholds, BATCH)
-        for (const apiKey of expiringKeys) if (await warn(apiKey)) sentCount++
-        if (expiringKeys.length < BATCH) return sentCount
+        for (const apiKey of expiringKeys) if (await warn(apiKey)) notedCount++
+        if (expiringKeys.length < BATCH) return notedCount
       }
     },
 
@@ -58,7 +58,7 @@ export function createKeyNotices({
 
   /**
    * Records the notice and queues the mail in one transaction: a crash leaves both or neither, and of two nodes only
-   * one queues the mail. Returns whether this call did.
+   * one queues the mail. Returns whether this call recorded it.
    */
   function warn(apiKey: ApiKey): Promise<boolean> {
     const mailId = newId(clock.now())
