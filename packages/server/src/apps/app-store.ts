@@ -46,8 +46,8 @@ export interface AppChanges {
   /** Removes the app's secrets; false if it has none. */
   dropSecrets(appId: string): Promise<boolean>
   /**
-   * Removes an app with its secrets and frees its audience. False if there is none. Its row stays for the history of
-   * what it charged.
+   * Marks an app as removed, deletes its secrets and frees its audience. Its row stays, since ledger entries name the
+   * app. False if there is no such app, or it was removed before.
    */
   remove(id: string, at: Instant): Promise<boolean>
 }

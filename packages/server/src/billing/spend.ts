@@ -7,8 +7,8 @@ import type { MicroDollars } from './money.ts'
 export type SpendCaps = Record<SpendPeriod, MicroDollars | null>
 
 /**
- * What a key and its predecessors were charged in total, and in the newest UTC day and month with a charge (as numbers
- * of `periodsOf`). The `createdAt` of a ledger entry decides its day and month, so these are sums over the ledger.
+ * What a key and its predecessors were charged in total, and in the newest UTC day and month with a charge (numbered as
+ * by `periodsOf`). The `createdAt` of a ledger entry decides its day and month, so these are sums over the ledger.
  */
 export interface SpentSums {
   day: number

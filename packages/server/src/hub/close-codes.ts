@@ -51,7 +51,7 @@ const STATUS_OF_REFUSAL = Object.fromEntries(
   KEY_REFUSAL_CODES.map(code => [code, SPECIAL_STATUS_OF[code] ?? { code: 4403, reason: code }]),
 ) as Record<KeyRefusal, CloseStatus>
 
-/** The close status if this key may not be used for this connection, or null if it may. */
+/** The close status if this key does not exist or may not be used for this connection; null if it may be used. */
 export function refusalOfKey(
   key: KeyStatus | undefined,
   connection: { userId: string; address: string },

@@ -10,7 +10,7 @@ export { WINDOW_LENGTHS, type WindowName } from '../rate-windows.ts'
 export type SendWindow = RateWindow
 
 export interface SendLimits {
-  /** Limits of accepted sends per address. */
+  /** Limits of accepted sends to one mailbox: to an address and all that differ from it by a `+tag`. */
   limits: readonly SendWindow[]
   /** Limits of accepted sends per client network; null if there are none. */
   networkLimits: readonly SendWindow[] | null
@@ -156,7 +156,7 @@ export function returningBucketName(email: EmailAddress): string {
   return `returning:${withoutTag(email)}`
 }
 
-/** The names of the two buckets that count the sign-in mails to an address. */
+/** The names of the two buckets that count the sign-in mails to the mailbox of an address. */
 export function bucketNamesOf(email: EmailAddress): [address: string, returning: string] {
   return [addressBucketName(email), returningBucketName(email)]
 }

@@ -5,8 +5,8 @@ export type UrlProvider = 'operator' | 'client'
 
 /**
  * Maximum number of concurrent look-ups. Each occupies one of libuv's four threads until the name server answers, even
- * if the call has timed out before. Signing tokens and resolving the database's name need these threads too. Names from
- * strangers have a separate limit, so that they do not delay webhooks.
+ * if the call to the URL has timed out before. Signing tokens and resolving the database's name need these threads too.
+ * Names from strangers have a separate limit, so that they do not delay webhooks.
  */
 const MAX_LOOKUPS: Record<UrlProvider, number> = { operator: 2, client: 1 }
 

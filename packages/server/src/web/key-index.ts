@@ -112,8 +112,8 @@ function searchForm({ status, query, sort }: KeyView): Html {
 }
 
 /**
- * A note with the number of matches, and a link to older keys if these were not searched. Empty for a list by creation
- * without a search.
+ * A note with the number of matches, and a link to older keys if these were not searched. Empty for a list that is
+ * sorted by creation and not searched.
  */
 function matchNote({ matchCount, older }: FoundKeys): Html | '' {
   const { keyList } = texts

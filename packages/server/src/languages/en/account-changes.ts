@@ -1,4 +1,4 @@
-/** The texts about the change of an account's address, its deletion and its past balances, on pages and in mails. */
+/** The texts about an account's change of address, its deletion and its past balances, on pages and in mails. */
 export const accountChangesTexts = {
   addressChange: {
     title: 'Change the address',
