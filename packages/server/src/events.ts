@@ -30,8 +30,8 @@ export type RelayCommand =
   /** Only requests an answer, which arrives after everything that the other node published before it. */
   | { op: 'ping'; relayVersion?: number }
   /**
-   * The sender has connections of these users; see hub/locations.ts. `targets`: the ids, and the key ids, of those
-   * connections for which it had answered `lacks` before; see hub/receivers.ts.
+   * The sender has connections of these users; see hub/locations.ts. `targets`: the ids of connections and keys about
+   * which it told the receiver that it has none (`Absence.lacks`), which ends now; see hub/receivers.ts.
    */
   | { op: 'enter'; userIds: readonly string[]; targets?: readonly string[] }
 
@@ -50,7 +50,7 @@ export interface DeliverCommand {
 }
 
 /**
- * `absent`: the node has no connections of the user. `lacks`: it has none that the message names. In both cases the
+ * `absent`: the node has no connections of the user. `lacks`: it has none with the id or key in `to`. In both cases the
  * node promises to announce a later such connection with `enter` before that becomes ready.
  */
 export interface Absence {
@@ -73,7 +73,10 @@ export type PresenceChange = { joined: LiveConnection } | { left: string; reason
 
 /** A message from one hub to another that needs no answer; see hub/presence-feed.ts. */
 export type RelayNotice =
-  /** Requests the changes of a user's connections for half a minute. `have`: the requester's version of their list. */
+  /**
+   * Requests the changes of a user's connections on the receiving node, for half a minute. `have`: the version of that
+   * node's list that the requester has; null if it has none.
+   */
   | { op: 'watch'; userId: string; have: number | null }
   | { op: 'unwatch'; userId: string }
   /**

@@ -11,8 +11,8 @@ export function acceptsRedirectUri(registered: readonly string[], requested: str
 }
 
 /**
- * The URI without its port. Null unless it is an http URI on loopback in its normal form; any other URI must equal a
- * registered one in full.
+ * The URI without its port. Null unless it is an http URI on loopback in its normal form, without credentials and
+ * fragment; any other URI must equal a registered one in full.
  */
 function withoutLoopbackPort(text: string): string | null {
   const url = URL.parse(text)

@@ -68,7 +68,7 @@ export interface Authorizations {
   refuse(to: { redirectUri: string; state: string | null }, refusal: Refusal): string
   redeem: Redeem
   push: PushedRequests['push']
-  /** The claims of an id token of this service, expired or not. Null for any other text, or if its key was retired. */
+  /** The claims of an id token of this service, expired or not. Null for other text, or if its signing key retired. */
   readIdToken(token: string): Promise<IssuedIdToken | null>
   /** Ends the app's session that an id token names, when a person signs out in the app. */
   endIssued(issued: IssuedIdToken, caller: Caller): Promise<void>

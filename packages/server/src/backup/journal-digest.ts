@@ -51,7 +51,7 @@ export interface KeyDigest {
 
 export interface UserDigest {
   status: UserStatus
-  /** Time of the entry with this status. */
+  /** Time of the entry that `status` is from: the last one, or the one that recorded the deletion. */
   at: Instant
   /** The role in the last entry that has one; null if none has, as in journals of older versions. */
   role: { role: UserRole; at: Instant } | null

@@ -129,8 +129,8 @@ type Shape = Record<string, Check>
 
 const nonEmptyString: Check = value => typeof value === 'string' && value !== ''
 const integer: Check = value => Number.isSafeInteger(value)
-/** An integer in the range of Date, from 1970 on. */
 const count: Check = value => integer(value) && (value as number) >= 0
+/** Milliseconds since 1970, in the range of Date. */
 const instant: Check = value => count(value) && (value as number) <= 8.64e15
 const nullable =
   (check: Check): Check =>

@@ -19,7 +19,10 @@ export interface ReplayStore {
    * When the account's deletion was last requested or cancelled; null if never, or if that security event was pruned.
    */
   lastDeletionChange(userId: string): Promise<Instant | null>
-  /** Whether the key has an ending, or a restriction, whose time is after `since`. Endings are kept for an hour. */
+  /**
+   * Whether the endings have a row of this key (revoked, rotated or restricted) that is dated after `since`. Rows are
+   * kept for an hour.
+   */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
   /** The number of the app's secrets that were added before `before` and are not among `hashes`. */
   countAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>

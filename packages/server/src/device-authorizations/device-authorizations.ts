@@ -66,7 +66,7 @@ export type PollRefusal =
   | 'expired_token'
   | 'invalid_grant'
 
-/** How a redemption opens its session, in its transaction. Ids and secrets are created before the transaction. */
+/** How a redemption opens the session, within its transaction; ids and secrets are created before the transaction. */
 export interface Grant<Granted> {
   sessionId: string
   open(tx: Transaction, authorization: DeviceAuthorization, user: User): Promise<Granted>

@@ -153,7 +153,7 @@ export const FACTS: FactTable = {
   },
 }
 
-/** A transaction as storage/ implements it: its operations write only their own rows. */
+/** A transaction as storage/ implements it: its operations write their rows, but record no facts (`withFacts`). */
 export type RowTransaction = WithChanges<Store> & {
   [Noun in keyof RecordedChanges]: RecordedChanges[Noun]
 } & { endings: EndingRows; securityEvents: SecurityEventRows; publish(event: Event): void }
@@ -264,8 +264,9 @@ function restrictionFacts({ id, userId }: { id: string; userId: string }, now: I
 }
 
 /**
- * The ending of a rotated key at the end of its overlap, if tokens that were issued before may outlive the key. The
- * revocation feed shows it once that time has come; hubs learn the time when they reload the key's status.
+ * The ending of a key at its new, earlier expiry (after a rotation, the end of the overlap), if tokens from before the
+ * change may still be valid then. The revocation feed shows the ending once that time has come; hubs learn the time
+ * when they reload the key's status.
  */
 function futureEndingFacts(
   { id, userId }: { id: string; userId: string },

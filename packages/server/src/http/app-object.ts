@@ -20,7 +20,7 @@ export function appObject(app: App) {
     jwks_uri: app.jwksUri,
     require_pkce: app.requirePkce,
     created_at: toRfc3339(app.createdAt),
-    /** The app has rights over keys and sessions that were created from this time on; null if over all of them. */
+    /** The app has rights over keys and sessions with its id that were created from this time on; null: over all. */
     covers_from: app.coversFrom === 0 ? null : toRfc3339(app.coversFrom),
   }
 }

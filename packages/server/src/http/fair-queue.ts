@@ -25,7 +25,7 @@ const MAX_IDLE_NETWORKS = 10_000
 const MIN_USED_MS = 1
 /** Interval at which remembered used times are cleared. */
 const CLEAR_INTERVAL_MS = 1000
-/** Of DEQUEUES_PER_CYCLE dequeues, the one in which noisy networks go first, so that they are still served. */
+/** Of DEQUEUES_PER_CYCLE dequeues, the one in which noisy networks (`isNoisy`) go first, so that they are served. */
 const NOISY_FIRST_IN = 0
 /** Of DEQUEUES_PER_CYCLE dequeues, the one in which unknown networks (known-networks.ts) go before known ones. */
 const UNKNOWN_FIRST_IN = 2
@@ -129,9 +129,10 @@ export function createFairQueue(
   }
 
   /**
-   * Refuses a queued request of the network with the most, to make room for one of `network`; false if none has enough:
-   * it must keep as many as `network` then has, or one fewer if its queue (noisy, unknown or known) is served later. Of
-   * networks with equally many, one in the queue that is served last makes room.
+   * Refuses a queued request of the network with the most, to make room for one of `network`. That network must then
+   * still have as many requests as `network` with the new one, or one fewer if its queue (noisy, unknown or known) is
+   * served after `ownQueue`; returns false if no network has that many. Of networks with equally many, one in the queue
+   * that is served last makes room.
    */
   function makeRoom(ownQueue: RoundRobin, network: string): boolean {
     const ownCount = ownQueue.countOf(network)

@@ -19,8 +19,8 @@ const PRUNE_THRESHOLD = 1000
 export interface WorkLimit {
   /**
    * Runs `work` unless `max` calls are in progress. Beyond that, a network that has less than an equal share of `max`
-   * may still run one more, so that the networks with the most calls are refused first. From 2 × `max` calls on, this
-   * holds only for known networks (known-networks.ts), of which a stranger has none and an account few.
+   * may still run one more, so that the networks with the most calls are refused first. From 2 × `max` calls on, only
+   * known networks (known-networks.ts) may do that: a stranger has none of them, and an account few.
    *
    * @throws KeywayError `unavailable`, without waiting
    */

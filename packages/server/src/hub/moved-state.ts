@@ -5,9 +5,9 @@ import type { SendsState } from './numbered-sends.ts'
 export interface MovedState {
   /** The sequence number of the last message to its agent. */
   seq: number
-  /** The sequence number of the last of these messages before it broke; the same as `seq` if it had not broken. */
+  /** The sequence number of the last of these messages before the socket broke; `seq` if it had not broken. */
   heldSeq: number
-  /** Milliseconds since it broke; 0 if it had not broken. */
+  /** Milliseconds since the socket broke; 0 if it had not broken. */
   heldMs: number
   secretHash: string
   address: string

@@ -81,8 +81,8 @@ export function createRelay(deps: {
   /** Handles a message about a connection that moves. A node receives its own requests, too. */
   receiveMove(message: MoveMessage): void
   /**
-   * What this node reports in its answer to a message: that it has no connection of the user, or none that the message
-   * names, with the promise to notify the sender before it gets one. Empty if it has one, or cannot promise that.
+   * What this node reports in its answer to a message: that it has no connection of the user, or none with the id or
+   * key in `to`, and that it will notify the sender before it gets one. Empty if it has one, or cannot promise that.
    */
   absenceOf(from: string, command: DeliverCommand): Absence
   /** Handles the absence in another node's answer to a message; it is empty if that node reported none. */

@@ -14,7 +14,7 @@ const WATCH_LEASE_MS = 30 * SECOND
 /** What this node reports about its connections of one user. */
 interface Feed {
   userId: string
-  /** Increases with each batch; no other batch or feed of this node ever has the same. */
+  /** Increases with each batch of changes; no other batch or feed of this node ever has the same. */
   version: number
   changes: PresenceChange[]
   timer: NodeJS.Timeout | undefined
@@ -88,7 +88,7 @@ export function createPresenceFeed(deps: {
     else sendNotice(feed, [...feed.watchedBy.keys()], version, changes)
   }
 
-  /** Sends all connections. The registry already includes every change up to the feed's version. */
+  /** Sends a node all connections of the user. The registry has them as of `feed.version`. */
   function sendAll(feed: Feed, nodeId: string): void {
     const allConnections = registry.openOf(feed.userId).map(({ details }) => ({ joined: details }))
     const parts = Math.max(1, Math.ceil(allConnections.length / MAX_NOTICE_CHANGES))

@@ -39,7 +39,7 @@ export interface Presence {
    * only among these.
    */
   peers(): readonly string[]
-  /** Peers that support notices and moves of connections; a new node is included once its version is known. */
+  /** Peers that support `RelayNotice` and moves of connections; a new node is included once its version is known. */
   currentPeers(): readonly string[]
   /**
    * Connections of a user on these nodes according to the database, whose rows may be some hundred milliseconds old.

@@ -134,7 +134,7 @@ export class Registry {
     return [...keyIds]
   }
 
-  /** Whether a connection of the user, in any state, has this id or key, or is about to be renewed with this key. */
+  /** Whether a connection of the user, in any state, has this id or key, or is about to get this key by a renewal. */
   hasTarget(userId: string, target: string): boolean {
     if (this.byId.get(target)?.userId === userId) return true
     for (const each of this.#byKey.get(target) ?? []) if (each.userId === userId) return true

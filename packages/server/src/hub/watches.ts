@@ -42,7 +42,7 @@ interface Watch {
   startedAt: Instant
   /** When all nodes were last queried. */
   comparedAt: Instant
-  /** Whether the connections of every node were reported or read from the database. */
+  /** Whether the user's connections on every node are known: reported by the node, or read from the database. */
   isComplete: boolean
   /** When the last watcher left; null while there are any. */
   emptySince: Instant | null

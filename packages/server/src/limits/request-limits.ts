@@ -153,7 +153,7 @@ export function createRequestLimits({
         const refusingSubjects = insufficientSubjects.filter(
           subject =>
             missingFor(subject, count, now) === 'room' &&
-            // Regardless of how long the claim took, one request does not repeat a claim that was just refused.
+            // A request does not repeat a claim that got too little, even if the claim took until `refusedUntil`.
             ((attempt > 0 && subject.isShort) || isRefused(subject, count, now)),
         )
         if (refusingSubjects.length > 0) throw rateLimited(refusingSubjects, count, now)
@@ -310,7 +310,7 @@ export function createRequestLimits({
     return withoutDeadHolders(state, new Map(deadHolders), now)
   }
 
-  /** Renews the lease of this node if little of it is left. */
+  /** Renews the lease without which this node may not use its shares, unless more than RENEW_BELOW of it is left. */
   async function holdLease(): Promise<void> {
     if (leaseEnd - clock.now() > RENEW_BELOW) return
     pendingRenewal ??= renew().finally(() => {

@@ -3,7 +3,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { ErasedAddress } from '../users/erased-address.ts'
 import type { MagicLink } from './magic-link.ts'
 
-/** The past sends of one bucket that decide its limits. */
+/** The times of those past sends of one bucket that decide whether its limits are reached. */
 export interface SendHistory {
   bucket: string
   /** For each limit n, the time of the n-th last accepted send; null if there were fewer. */

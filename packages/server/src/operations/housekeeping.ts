@@ -89,7 +89,7 @@ export function createHousekeeping({
     return removedCount
   }
 
-  /** Runs in a transaction, which also announces that the agents of the pruned connections were disconnected. */
+  /** Runs in a transaction, which also queues the webhook event `agent.disconnected` of each pruned connection. */
   function prunePresence(batch: number, now: number) {
     return storage.transaction(tx => tx.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch, now))
   }

@@ -21,7 +21,7 @@ export interface SecurityEventRows {
   insertMany(events: readonly SecurityEvent[]): Promise<void>
 }
 
-/** The change that only a transaction has: after the commit the event is also logged and, for statistics, counted. */
+/** Only transactions have this operation: after the commit the event is also logged and, for statistics, counted. */
 export interface SecurityEventChanges {
   insert(event: SecurityEvent): Promise<void>
 }

@@ -60,7 +60,7 @@ export function createSigner(log: Log, openWorker: () => Worker = openSigningWor
   /** Whether the last turn with signatures had at least MIN_BATCH. */
   let isBusy = false
   let busyTurns = 0
-  /** The first batch that was pending at the previous check. */
+  /** The oldest batch that was pending when `checkProgress` last ran; undefined if none was. */
   let firstBatchAtCheck: Batch | undefined
   let checkTimer: NodeJS.Timeout | undefined
 
@@ -112,7 +112,7 @@ export function createSigner(log: Log, openWorker: () => Worker = openSigningWor
     thread!.postMessage({ secretKey, signingInputs } satisfies SigningRequest)
   }
 
-  /** Runs after the turn has read all sockets that had data, whose requests cause the signatures of the turn. */
+  /** Runs once this turn of the event loop has read all sockets with data, whose requests cause its signatures. */
   function endTurn(): void {
     isTurnEndScheduled = false
     if (currentBatch) send()

@@ -41,8 +41,8 @@ export async function openPostgres(
   })
   // The pool removes a broken idle connection; without a listener its `error` event would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
-  // A connection in use rejects its pending queries and also emits `error`. Listen from the start: a server that
-  // shuts down may send the error in the same packet as the end of the handshake.
+  // A connection that breaks in use rejects its pending queries and also emits `error`. The listener is added at once,
+  // since a server that shuts down may send the error in the same packet as the end of the handshake.
   pool.on('connect', client => client.on('error', ignore))
   const connections = createConnections(pool, poolSize)
 
@@ -56,7 +56,7 @@ export async function openPostgres(
   try {
     await events.start()
   } catch (error) {
-    // Even if only the pool failed, the event connection may be open.
+    // `start` also queries through the pool: if only that failed, the connection for events is open.
     await events.stop()
     await pool.end()
     throw toStartError(toStorageError(error))
@@ -177,7 +177,7 @@ function isRead(sql: string): boolean {
   return /^select\b/i.test(sql.trimStart()) && !sql.toLowerCase().includes('pg_notify')
 }
 
-/** Returns no hint, since the planner's statistics make it choose the partial index. */
+/** Returns no hint, since PostgreSQL chooses the right index by its statistics, partial ones too. */
 function indexedBy(): string {
   return ''
 }

@@ -182,7 +182,7 @@ async function insertOrUpdate(
   return rows.filter(({ connectionId }) => ids.has(connectionId))
 }
 
-/** In the order of the columns in `insertOrUpdate`. */
+/** The fields are in the order of the columns in `insertOrUpdate`, which takes the values by position. */
 function toRow(row: PresenceRow): ConnectionRow {
   return {
     id: row.connectionId,

@@ -8,8 +8,8 @@ import { countOf, inChunks } from './statements.ts'
 /** How long a queue is kept after `agent.disconnected` at least: longer than the connection can be resumed. */
 const AGENT_QUEUE_KEPT_FOR = 5 * MINUTE
 /**
- * Maximum number of rows that one statement removes. Large, since finding where the surplus begins costs as much as
- * removing some thousand rows.
+ * Maximum number of surplus events (`pruneSurplus`) that one statement removes. Large, since finding the newest of them
+ * costs as much as removing some thousand rows.
  */
 const SURPLUS_BATCH = 5000
 

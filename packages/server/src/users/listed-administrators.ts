@@ -19,8 +19,8 @@ export interface ListedAdministrators {
   /** The keyed hash of the address if it is listed, else null. May query the database: call it before a transaction. */
   hashIfListed(email: EmailAddress): Promise<string | null>
   /**
-   * Makes the user an administrator if the address was not claimed since it was listed. Returns the user with the
-   * resulting role. Must come last in a transaction, since it locks the head of the audit chain.
+   * Makes the user an administrator, unless the role was claimed with this address already since it was listed. Returns
+   * the user with the resulting role. Must come last in a transaction, since it locks the head of the audit chain.
    */
   claim(tx: Transaction, addressHash: string, user: User, now: Instant): Promise<User>
   /** The keyed hash of any address. A change of a role needs it, to record a listed address as claimed. */

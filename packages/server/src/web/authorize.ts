@@ -134,7 +134,8 @@ function forgetRequest(kit: PageKit, c: PageContext, { id }: PendingRequest): vo
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<CheckedRequest, ValidRequest>) {
   if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
   const { refuse, mayRedirectTo } = await kit.authorizations()
-  // In a frame a redirect is harmless, since the address bar still shows the embedding page.
+  // `mayRedirectTo` keeps a link to this service from leading to a phishing page. In a frame there is no such danger,
+  // since the address bar still shows the embedding page.
   const mayRedirect =
     c.req.header('sec-fetch-dest') === 'iframe' || (await mayRedirectTo(refused.app, c.get('signedIn')))
   return mayRedirect

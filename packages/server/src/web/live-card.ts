@@ -107,7 +107,7 @@ function shorten(text: string): string {
 function endedCard({ key, agents, revocation }: LiveView): Html {
   const { live } = texts
   const title = key.revokedAt === null ? live.ended : endedText(revocation, agents.length)
-  // Nothing will change any more, so script.js closes the event stream.
+  // Once no connection is left, nothing changes any more, so script.js closes the event stream.
   const finalMark = agents.length === 0 ? html` data-final` : ''
   return html`<p class="live off" data-says="${title}"${finalMark}><strong>${title}</strong></p><p class="quiet">${live.endedLead}</p><p><a href="/keys">${live.allKeys}</a></p>`
 }

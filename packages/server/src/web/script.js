@@ -12,7 +12,7 @@ else if (pageUrl.searchParams.has('done')) {
 }
 
 const { lang } = document.documentElement
-/** The locale of dates and numbers: the browser's first of the page's language, otherwise that language itself. */
+/** The locale of dates and numbers: the browser's first locale in the page's language, or else that language. */
 const locale = navigator.languages.find(each => each.split('-')[0] === lang.split('-')[0]) ?? lang
 
 /** The units of relative times such as `3 minutes ago`, as on the server. */

@@ -3,7 +3,7 @@ import { formToken, type Html } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
 export interface DangerousAct {
-  /** The URL that the form posts to, or that of the page that asks first. */
+  /** The URL that the form posts to; with `asksFirst`, that of a page that asks for confirmation. */
   action: string
   /** The heading and the text of the button. */
   title: string
@@ -11,7 +11,7 @@ export interface DangerousAct {
   fields: Html | ''
   /** Whether the act cannot be undone. */
   isFinal: boolean
-  /** Whether `action` is the URL of a page that asks first. */
+  /** Whether `action` is the URL of a page that asks for confirmation. */
   asksFirst?: boolean
 }
 

@@ -55,7 +55,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
       token ? kit.store.apiKeys.countActive(user.id, now, 1) : 0,
     ],
   )
-  // Reading is audited, so a link on another site, with which browsers send cookies, must not cause it.
+  // Reading is audited, so a link on another site must not cause a reading: browsers send the cookies with it.
   const auditedList = isFromOtherSite(c)
     ? ''
     : await readAuditedList(kit, c, user, actedByOf(kit, c, signedIn), token)
@@ -97,7 +97,7 @@ function languageOf({ locale }: User): string {
   return (locale && LANGUAGE_NAMES.of(locale)) ?? adminTexts.person.noLanguage
 }
 
-/** Links to the lists whose reading is audited, and to the audit. */
+/** Links to what is audited when it is read (ledger, mails, export), and to the audit of this person. */
 function auditedListLinks({ id, status }: User): Html {
   const { person, nav } = adminTexts
   const link = (query: string, label: string) =>

@@ -78,7 +78,7 @@ export function periodLinks(chosen: Period): Html {
   return html`<nav class="filter" aria-label="${texts.period}">${links}</nav>`
 }
 
-/** `people` is null if only its last measured value is known. */
+/** `people` is null if there are too many accounts to count now; its last measured value is shown then. */
 export interface CurrentValues {
   people: number | null
   agents: number
