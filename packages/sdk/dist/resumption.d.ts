@@ -33,6 +33,6 @@ export declare class Resumption {
     mayHaveResumed(connection: HubConnection): boolean;
     /** The session of a socket; the socket itself before `ready`. */
     sessionOf(connection: HubConnection): object;
-    /** Passes a message to the handover, unless it has arrived before. */
+    /** Passes a message, unless it has arrived before, to the `Handover`, which delivers it in order. */
     receive(connection: HubConnection, frame: MessageFrame): void;
 }

@@ -54,7 +54,7 @@ export class Resumption {
     sessionOf(connection) {
         return this.#sessions.get(connection) ?? connection;
     }
-    /** Passes a message to the handover, unless it has arrived before. */
+    /** Passes a message, unless it has arrived before, to the `Handover`, which delivers it in order. */
     receive(connection, frame) {
         const session = this.#sessions.get(connection);
         const { seq } = frame;

@@ -80,7 +80,7 @@ export class Resumption {
     return this.#sessions.get(connection) ?? connection
   }
 
-  /** Passes a message to the handover, unless it has arrived before. */
+  /** Passes a message, unless it has arrived before, to the `Handover`, which delivers it in order. */
   receive(connection: HubConnection, frame: MessageFrame): void {
     const session = this.#sessions.get(connection)
     const { seq } = frame

@@ -113,8 +113,8 @@ export function isChange(entry: JournalEntry, since: Instant): boolean {
 }
 
 /**
- * The files to read if only entries from `since` on are needed. Files of earlier days without MACs are left out, since
- * their content is neither trusted nor needed, unless the operator accepts unauthenticated files.
+ * The files to read if only entries from `since` on are needed. Files of earlier days that have no MACs are left out,
+ * since their content is neither trusted nor needed, unless the operator accepts unauthenticated files.
  */
 export function filesNeeded(files: readonly string[], since: Instant, { unauthenticated }: Trust): string[] {
   return files.filter(file => unauthenticated || isAuthenticated(file) || dayOf(file) >= dayAt(since))

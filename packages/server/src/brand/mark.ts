@@ -12,7 +12,7 @@ const LINES = [
 ] as const
 const DRAWING_SIDE = 32
 
-/** The key as SVG elements, for a `viewBox` of 32 by 32 units. */
+/** The drawn key as SVG elements, for a `viewBox` of 32 by 32 units. */
 export const MARK_DRAWING = `<circle cx="${RING.x}" cy="${RING.y}" r="${RING.radius}"/><path d="${LINES.map(([x1, y1, x2, y2]) => `M${x1} ${y1}L${x2} ${y2}`).join('')}"/>`
 
 /** The logo as an SVG file, for the favicon. */

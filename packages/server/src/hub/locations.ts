@@ -7,7 +7,7 @@ import type { Receivers } from './receivers.ts'
 
 /** How long a user stays recorded after the last connection here has closed, since agents reconnect. */
 const STAY_MS = 10 * SECOND
-/** Maximum number of users that are recorded at once, and in one command to another node. */
+/** Maximum number of users that are recorded by one call of the store, and named in one command to another node. */
 const BATCH_SIZE = 500
 /** A node that was not found alive for this long is forgotten. */
 const FORGET_NODE_MS = MINUTE

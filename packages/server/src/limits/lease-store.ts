@@ -11,7 +11,7 @@ export interface LeaseRow {
 
 export interface LeaseWrite {
   state: string
-  /** Time at which a node last claimed more than was available; null if no such claim is open. */
+  /** When a node last claimed more than was available while others held shares; null if that never happened. */
   wantedAt: Instant | null
   /** The row is obsolete from this time on. */
   prunableAt: Instant

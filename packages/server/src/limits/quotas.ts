@@ -156,7 +156,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
       block.failedLease = { until: clock.now() + LEASE_PAUSE, count: missingCalls }
       throw quotaExhausted(quota, block)
     }
-    // Calls of a block whose period has ended expire.
+    // If the quota was refilled since the last lease, the calls left of that lease have expired.
     if (block.refillsAt !== newLease.refillsAt) block.left = 0
     block.refillsAt = newLease.refillsAt
     block.left += newLease.count

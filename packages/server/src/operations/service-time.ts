@@ -5,9 +5,9 @@ import type { Storage } from '../store.ts'
 
 /**
  * Reads the time for a command: the database's, but never before the newest heartbeat of a server on this data
- * directory. If the system clock was stepped back, such a server keeps its time, and its hub's sweep ignores endings
- * that are dated more than a minute before that time. On PostgreSQL this does not matter, since events report the
- * endings.
+ * directory. If the system clock was stepped back, the time of such a server runs on regardless, and its hub's sweep
+ * ignores endings that are dated more than a minute before its time. On PostgreSQL this does not matter, since events
+ * report the endings.
  */
 export async function readServiceTime(storage: Storage, config: Config): Promise<Instant> {
   const time = await storage.readClock()

@@ -28,7 +28,7 @@ export interface LeasedWork<Item extends { id: string }> {
    * `lease` was lost.
    */
   releaseUnknown(heldIds: readonly string[]): Promise<unknown>
-  /** When the next item is due for which this node has capacity, leased items included; null if there is none. */
+  /** When the first item for which this node has capacity is due and no longer leased; null if there is none. */
   nextDue(): Promise<Instant | null>
   /** Rejects only when the database is unavailable. */
   run(item: Item, abort: AbortController): Promise<void>

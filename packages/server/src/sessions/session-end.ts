@@ -14,8 +14,8 @@ export interface SessionEndOperations {
   /** Ends a session at its owner's request. @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
   /**
-   * Ends the page session that a new one in the same browser replaces. Sessions of apps that were granted in the old
-   * one continue under the new one if the person is the same.
+   * Ends the page session that a new one in the same browser replaces. If the person is the same, sessions of apps that
+   * were granted in the old one continue under the new one; otherwise they end too, except those with offline access.
    */
   replace(before: Session, after: Session, caller: Caller): Promise<void>
   /** Ends all sessions of a user except the given one; if that is null, all of them. */
