@@ -132,7 +132,8 @@ export function createDeliveryWorker(deps: WebhookDeliveryDeps): Worker {
       return { deliveryId, ...result, state: 'delivered' }
     }
     const failureFields = { ...logFields, attempts: delivery.attempts + 1, failure: result.error }
-    if (mayRetry(delivery, result)) {
+    // An attempt that a stop of the service broke off says nothing about the endpoint.
+    if (signal.aborted || mayRetry(delivery, result)) {
       log.debug(failureFields, 'an event could not be delivered; trying again later')
       const nextAttemptAt = clock.now() + backoff(delivery.attempts + 1, random(), MAX_WEBHOOK_BACKOFF)
       return { deliveryId, ...result, state: 'waiting', nextAttemptAt }

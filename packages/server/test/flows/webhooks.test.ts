@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createCharges } from '../../src/billing/charges.ts'
@@ -210,6 +213,35 @@ forEachEngine(engine => {
         [3, 4],
       ],
     )
+  })
+
+  test('an attempt that a stop of the node breaks off after three days is made again, and disables nothing', async t => {
+    const { services, delivery, announce, clock, webhooks } = await openWebhooks(engine, t)
+    let requests = 0
+    const server = createServer((_request, response) => {
+      if (++requests !== 2) response.writeHead(requests === 1 ? 500 : 200).end()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+    const { port } = server.address() as AddressInfo
+    const { id } = await subscribe(services, `http://127.0.0.1:${port}/hook`, ['user.updated'])
+    await announce(newId(clock.now()), [1])
+    await delivery.drain()
+    clock.advance(GIVE_UP_AFTER)
+    const stoppingDelivery = deliveryOf(services)
+    const drained = stoppingDelivery.drain()
+    await until('the second attempt has arrived', () => requests === 2)
+    await stoppingDelivery.stop(0)
+    await drained
+    assert.equal((await webhooks.find(id)).disabledAt, null)
+    clock.advance(HOUR)
+    await delivery.drain()
+    const [event] = (await webhooks.deliveries(id, null, PAGE)).rows
+    assert.deepEqual([event!.state, requests], ['delivered', 3])
   })
 
   test('events queued for an endpoint have three more days when it is enabled again, however long it was disabled', async t => {
