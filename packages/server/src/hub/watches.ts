@@ -175,8 +175,9 @@ export function createWatches(deps: WatchesDeps): Watches {
 
   function start(watch: Watch, watcher: AgentConnection, id: string | undefined): void {
     // This node reports its changes in batches; the query makes it report those that are waiting, so that the list
-    // includes them.
-    if (watch.emptySince !== null) query(watch, nodeId)
+    // includes them. A new watch has just queried all nodes.
+    const isNew = watch.watchers.size === 0 && watch.emptySince === null
+    if (!isNew) query(watch, nodeId)
     watch.emptySince = null
     watch.watchers.set(watcher, id)
     watch.catchingUp.set(watcher, { list: null, changes: [] })

@@ -73,6 +73,18 @@ describe('watch', () => {
     assert.deepEqual(watcher.received, [])
   })
 
+  test('the list includes connections that are not announced to other watchers yet', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const [first, second] = [await connect(services, url, key), await connect(services, url, key)]
+    await watch(first)
+    const newest = await connect(services, url, key)
+    const { connections } = await watch(second)
+    assert.deepEqual(idsOf(connections), [first.id, second.id, newest.id].sort())
+    assert.equal((await first.next('joined')).connection.connection_id, newest.id)
+    await second.flush()
+    assert.deepEqual(second.received, [])
+  })
+
   test('does not continue when its connection is resumed, and gives the list anew when it is sent again', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
