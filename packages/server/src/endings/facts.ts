@@ -277,8 +277,8 @@ function futureEndingFacts(
 }
 
 /**
- * Creates the id inside the transaction. Other ids are created before it, so that its outcome can be read back if the
- * answer to COMMIT is lost; this one is not needed for that.
+ * Creates the id inside the transaction. Other ids are created before the transaction, to read its outcome back by them
+ * if the answer to COMMIT is lost; no outcome is read back by the id of an ending.
  */
 function endingFact(kind: Ending['kind'], subjectId: string, userId: string, at: Instant): Fact {
   return { type: 'ending', ending: { id: newId(at), kind, subjectId, userId, at } }
