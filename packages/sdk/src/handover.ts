@@ -37,8 +37,8 @@ export class Handover {
   }
 
   /**
-   * Ends the handover of a connection that received a pong or was closed: the old one then has no earlier messages any
-   * more, and after the close of the new one there is nothing to wait for.
+   * Called when a connection received a pong or was closed: ends the handover from it or to it. The old connection then
+   * has no earlier messages any more, and after the close of the new one there is nothing to wait for.
    */
   caughtUp(connection: HubConnection): void {
     if (this.#inProgress?.from === connection || this.#inProgress?.to === connection) this.end()

@@ -37,7 +37,7 @@ function keepsQuota(wanted: WantedQuota, { refill }: Quota): boolean {
   return wanted.refill?.amount === refill?.amount && wanted.refill?.every === refill?.every
 }
 
-/** Ends a quota. Returns the maximum number of calls of the new quota, or null if any number is allowed. */
+/** Ends a quota. Returns its remaining calls if the new quota keeps them or may not have more; otherwise null. */
 async function endQuota(
   tx: Transaction,
   { id }: Quota,

@@ -52,7 +52,10 @@ export interface RestoreOptions {
  */
 export const MAX_COMMIT_DELAY = MINUTE
 const INSERT_BATCH = 500
-/** Delay of account deletions by a restore without a journal: at least as long as people have to cancel a deletion. */
+/**
+ * A restore without a journal postpones account deletions to this time from now, at least as long as people have to
+ * cancel one.
+ */
 const DELETION_WAIT_AFTER_RESTORE = 7 * DAY
 
 export interface RestoreDeps {

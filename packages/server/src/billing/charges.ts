@@ -164,8 +164,8 @@ function limitReached(per: SpendPeriod, at: Instant): KeywayError {
 }
 
 /**
- * The earlier charge with this Idempotency-Key within the window, if any, and the cause for a new charge if there is
- * none.
+ * The earlier charge with this Idempotency-Key within the window, if any; if there is none, `cause` (unique in the
+ * ledger) is that of a new charge.
  */
 async function findEarlierCharge(
   tx: Transaction,

@@ -27,7 +27,10 @@ export async function grantConsent(
   await tx.securityEvents.insert(securityEvent('consent_granted', userId, now, caller))
 }
 
-/** Whether the approval still holds: the app was not removed, nor its consent withdrawn. */
+/**
+ * Whether the approval still holds: the app was not removed since (its id may be registered again), and a consent, if
+ * one is needed, still covers the scopes.
+ */
 export async function isStillAllowed(tx: Transaction, approved: DeviceAuthorization): Promise<boolean> {
   const app = await tx.apps.find(approved.clientId)
   if (!app || app.createdAt > approved.createdAt) return false

@@ -58,7 +58,7 @@ export interface AppOptions {
   pages?: PagesApp
   /** Called once for every request that gets a response from this app, before the response is sent; for metrics. */
   observe?: (answer: ObservedAnswer) => void
-  /** Number of calls in progress from which on networks with many are refused; see work-limit.ts. */
+  /** Maximum number of calls in progress; above it, networks that have many of them are refused (work-limit.ts). */
   maxConcurrentCalls?: number
   intake?: IntakeLimits
   /** If absent, `GET /metrics` answers 404. */

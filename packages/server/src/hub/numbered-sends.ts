@@ -55,7 +55,7 @@ export class NumberedSends {
     if (--this.#unsettled === 0) for (const resolve of this.#onSettled.splice(0)) resolve()
   }
 
-  /** The outcome of an accepted number; undefined while it is pending, NO_RECEIVERS once it was dropped. */
+  /** The outcome of an accepted number; undefined while it is pending, NO_RECEIVERS once it is no longer kept. */
   outcomeOf(seq: number): Outcome | undefined {
     const index = this.#indexOf(seq)
     return index < 0 ? NO_RECEIVERS : this.#outcomes[index]
@@ -66,7 +66,7 @@ export class NumberedSends {
     return this.#unsettled === 0 ? Promise.resolve() : new Promise(resolve => this.#onSettled.push(resolve))
   }
 
-  /** The state to hand over; complete only when all outcomes are known. */
+  /** The state for the node that the connection moves to; complete only when all outcomes are known. */
   state(): SendsState {
     const outcomes = this.#outcomes.map(outcome => outcome ?? NO_RECEIVERS)
     return {

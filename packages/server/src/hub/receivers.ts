@@ -14,7 +14,7 @@ const BATCH_SIZE = 500
  * long ago is known to have arrived.
  */
 const MAX_LAG_MS = 2 * SECOND
-/** A node that has not received a notice for this long lags by more than MAX_LAG_MS, and relies on no absence. */
+/** A node that a notice has not reached after this time lags by more than MAX_LAG_MS, and relies on no absence. */
 const SILENCE_MS = MAX_LAG_MS + SECOND
 
 export interface ReceiversDeps {
@@ -59,7 +59,7 @@ export interface Receivers {
   tick(): void
 }
 
-/** A notice that was promised to another node and is due: this node gets a connection with this id, or of this key. */
+/** A notice that was promised to another node and is due: this node gets a connection whose id or key is `target`. */
 interface PromisedNotice {
   userId: string
   target: string

@@ -30,8 +30,8 @@ export interface KeyIntrospection {
   /** The key; null if it is unknown, belongs to another owner, or is not usable. */
   find(keyId: string, ownerId: string): Promise<OwnedApiKey | null>
   /**
-   * Consumes calls of the key, and returns its external id, metadata and remaining limits. If the app does not cover
-   * the key, an empty object.
+   * Consumes calls of the key, and returns its external id, metadata and remaining limits. Returns an empty object
+   * without an app that has rights over the key (`coversKey`).
    *
    * @throws KeywayError if calls are to be consumed, as `Introspection.introspect` does
    */

@@ -8,13 +8,16 @@ import { type RequestWindow, WINDOW_MS } from './limit.ts'
  * database; together the shares are at most the limit.
  */
 
-/** A holder is dead once its lease ended this long ago: longer than the clocks of two nodes may differ. */
+/**
+ * A holder (a node with shares) is dead once its lease, without which it may not use them, ended this long ago: longer
+ * than the clocks of two nodes may differ.
+ */
 export const HOLDER_MARGIN = 2 * SECOND
 /** Number of time slots into which the requests of a window are merged before they are stored. */
 const STORED_SLOTS = 12
 
 export interface SharedState {
-  /** The shares of nodes, by holder id. */
+  /** The shares of nodes, by the id that each process creates for itself (`holderId` in request-limits.ts). */
   holders: Record<string, NodeShares>
   /** Requests that were let through by nodes that have no share any more. */
   past: PartialWindows<TimedCount[]>

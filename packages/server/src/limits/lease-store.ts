@@ -24,7 +24,7 @@ export interface LeaseStore {
    * has written since; the caller then reads again.
    */
   write(subject: string, read: LeaseRow | null, next: LeaseWrite, now: Instant): Promise<boolean>
-  /** The end of each holder's lease. Unknown holders are absent. */
+  /** The end of the lease of each holder, which is a node with shares (lease-state.ts). Unknown holders are absent. */
   holders(ids: readonly string[]): Promise<Map<string, Instant>>
   /** Extends a holder's lease; never shortens it. */
   renewHolder(id: string, until: Instant): Promise<void>

@@ -203,7 +203,7 @@ export function createRequestLimits({
     return subject.changing
   }
 
-  /** Reduces the subject's shares to what it uses. */
+  /** Reduces this node's shares of the subject's limits to what the node has used of them. */
   async function lowerShares(subject: Subject): Promise<void> {
     await change(subject, 'lower')
   }

@@ -130,7 +130,7 @@ export class Subject {
   /**
    * Sets the shares to the granted ones. They may be used, unless a limit was lowered or added since the claim.
    * @param how `lower`: shares are never raised
-   * @param term the term of the node's lease in which the shares may be used
+   * @param term the shares may be used while the `term` in request-limits.ts has this value
    */
   applyGrants(grants: readonly WindowGrant[], how: 'lower' | 'raise', term = this.term): void {
     let isConfirmed = true

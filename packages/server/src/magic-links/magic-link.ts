@@ -9,7 +9,7 @@ export const MAGIC_LINK_LIFETIME = 5 * MINUTE
 export const MAGIC_LINK_LIFETIME_SECONDS = MAGIC_LINK_LIFETIME / SECOND
 export const MAGIC_LINK_TOKEN_BYTES = 32
 
-/** One mailed link. Its id is the `login_id` that redeeming its code requires; it is never logged. */
+/** One mailed link. Its id, which is never logged, is the `login_id` that redeeming its code requires. */
 export interface MagicLink {
   id: string
   /** SHA-256 of the token. */

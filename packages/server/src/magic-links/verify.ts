@@ -154,7 +154,7 @@ function isByRequester(proof: MagicLinkProof, link: MagicLink): boolean {
 
 /**
  * Locks the account of an address, so that it cannot be suspended between the check and the session's insert. Null if
- * there is none.
+ * there is none, or it was deleted before it could be locked.
  */
 async function lockAccount(tx: Transaction, email: EmailAddress): Promise<User | null> {
   const user = await tx.users.findByEmail(email)

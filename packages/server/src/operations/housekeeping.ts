@@ -63,7 +63,7 @@ const BATCH = 500
 const MAX_BATCHES_A_ROUND = 200
 
 export interface Housekeeping {
-  /** Runs one round now. Returns the number of deleted rows, without those removed from full logs of webhooks. */
+  /** Runs one round now. Returns the number of deleted rows, without those that `pruneSurplus` removed. */
   run(): Promise<number>
 }
 

@@ -16,7 +16,7 @@ export interface SessionAuthentication {
    * @throws KeywayError `invalid_token`
    */
   authenticate(accessToken: string, audience?: string): Promise<Authenticated>
-  /** The user and session of a page cookie, or null. Updates `lastUsedAt` at most once a minute. */
+  /** The user and session of the cookie of a page session, or null. Updates `lastUsedAt` at most once a minute. */
   authenticateCookie(cookie: string): Promise<SignedIn | null>
 }
 

@@ -53,7 +53,8 @@ export interface SessionChanges {
   /** Ends all sessions that were opened for an app by this user; returns the ids. */
   endAllOfApp(userId: string, appId: string, by: Attribution): Promise<string[]>
   /**
-   * Ends the sessions of apps that were granted in this page session, except those with offline access; returns them.
+   * Ends the app sessions whose grant was given in this page session (`AppGrant.signInId`), except those with offline
+   * access; returns them.
    */
   endAllOfSignIn(signInId: string, by: Attribution): Promise<Pick<Session, 'id' | 'userId'>[]>
   /** Ends at most `limit` sessions that were opened for an app (kind `app`); returns them. */

@@ -49,8 +49,8 @@ export interface Session {
   /** The grant of a session of kind `app`; null for other kinds, which may do everything that their user may. */
   grant: AppGrant | null
   /**
-   * When the person proved control of the mail address, for the claim `auth_time`. A session that a sign-in opened has
-   * its time of creation.
+   * When the person proved control of the mail address, for the claim `auth_time`: `createdAt` for a session
+   * that a sign-in opened.
    */
   authTime: Instant
 }

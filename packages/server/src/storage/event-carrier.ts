@@ -3,7 +3,7 @@ import type { Log } from '../log.ts'
 import type { Secrets } from '../secrets.ts'
 import type { EventsHealth } from './engine.ts'
 
-/** The channel of sealed events, which authenticate its name. The previous minor version reads UNSEALED_CHANNEL. */
+/** The channel of sealed events, whose seal covers this name too. The previous minor version reads UNSEALED_CHANNEL. */
 export const SEALED_CHANNEL = 'keyway_sealed'
 
 /**

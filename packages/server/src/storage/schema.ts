@@ -391,7 +391,7 @@ export interface SessionRow {
   /** The scopes of a session that was opened for an app; null for others. */
   scopes: ListText | null
   audience: string | null
-  /** Null only in rows of older versions, where it equals `created_at`. */
+  /** Null only in rows of older versions, for which `created_at` is read instead. */
   auth_time: Instant | null
   sign_in_id: string | null
 }

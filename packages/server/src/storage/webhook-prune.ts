@@ -121,7 +121,10 @@ export async function pruneSurplus(tx: Db, maxLogged: number, now: Instant): Pro
   return mayRemain
 }
 
-/** Removes those of the given queues whose agent has ended and has no event left in the log. */
+/**
+ * Removes those of the given queues of connections that ended more than AGENT_QUEUE_KEPT_FOR ago, unless the log has an
+ * event of theirs.
+ */
 async function pruneEndedQueues(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
   await tx
     .deleteFrom('webhook_queues')

@@ -112,7 +112,7 @@ async function writeDeliveries(db: Db, deliveries: readonly NewDelivery[]): Prom
     const key = `${each.webhookId} ${subjectText(each.event.subject)}`
     deliveriesByQueue.set(key, [...(deliveriesByQueue.get(key) ?? []), each])
   }
-  // Sorted, so that two transactions lock subjects in the same order and cannot deadlock.
+  // Sorted, so that two transactions lock queues in the same order and cannot deadlock.
   const groups = [...deliveriesByQueue].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
   for (const chunk of inChunks(groups)) {
     const numberedRows = await assignNumbers(db, chunk)

@@ -20,10 +20,10 @@ export type UsageUnit = 'hour' | 'day'
 
 /** Hours and days are those of UTC. */
 export const UNIT_LENGTHS: Record<UsageUnit, number> = { hour: HOUR, day: DAY }
-/** Retention of buckets, counted from their end. */
+/** How long the stored counts of an hour or a day are kept, from its end on. */
 export const USAGE_KEPT_FOR: Record<UsageUnit, number> = { hour: 90 * DAY, day: 400 * DAY }
 
-/** A stored bucket of a key, or of a person (`keyId` null). */
+/** The stored counts of one hour or day, of a key or of a person (`keyId` null). */
 export interface UsageRow extends UsageCounts {
   userId: string
   keyId: string | null

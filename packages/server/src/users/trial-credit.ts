@@ -18,7 +18,8 @@ export interface TrialCredit {
   prepare(email: EmailAddress, now: Instant): Promise<PreparedCredit>
   /**
    * Grants the credit once per address, permanently: signing up again after a deletion grants none, even if the first
-   * amount was 0. `onGranted` is called with the amount (0 for none) and runs concurrently with the insert.
+   * amount was 0. `onGranted` is called with the amount (0 for none), and runs concurrently with the insert of the
+   * ledger entry.
    */
   give(
     tx: Transaction,

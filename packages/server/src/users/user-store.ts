@@ -30,7 +30,7 @@ export interface UserStore {
   findByEmail(email: EmailAddress): Promise<User | null>
   /** The users with these ids, at most some hundreds, by one query and in no order; unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<User[]>
-  /** Claims the onboarding of an imported account: true for one caller only. */
+  /** Claims the onboarding of an imported account at its first sign-in (onboarding.ts): true for one caller only. */
   claimOnboarding(id: string): Promise<boolean>
   /** The operator's own id for an imported person; null if there is none. */
   externalIdOf(id: string): Promise<string | null>
