@@ -99,7 +99,10 @@ export class PendingSends {
         this.#remove(id)?.reject(error);
         this.#flush();
     }
-    /** A send with a sequence number stays queued: it may have been accepted, and a gap would block later ones. */
+    /**
+     * Rejects the send. If it has a sequence number of the current session, its frame stays queued: the hub may have
+     * accepted it, and a gap in the numbers would block later sends.
+     */
     #abort(id, reason) {
         const pending = this.#pending.get(id);
         if (pending && this.#session && pending.numberedIn === this.#session) {

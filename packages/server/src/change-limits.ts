@@ -4,8 +4,8 @@ import { createKeyedWindows } from './keyed-windows.ts'
 import type { RateWindow, Wait } from './rate-windows.ts'
 
 /**
- * Changes that one account may make on one node. Each stores rows for up to a year, so the limits are far above normal
- * use and far below the rate that would fill a disk.
+ * How many changes (see `ChangeLimits.count`) one changer may make on one node. Each stores rows for up to a year, so
+ * the limits are far above normal use and far below the rate that would fill a disk.
  */
 export const CHANGE_LIMITS: readonly RateWindow[] = [
   { window: 'minute', limit: 120 },

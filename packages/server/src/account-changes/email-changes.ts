@@ -24,7 +24,7 @@ import {
 } from './email-change.ts'
 import { accountBucket, throwRateLimited } from './mail-limits.ts'
 
-/** The result of a confirmation. `awaits`: the other address has not confirmed yet. */
+/** The result of a confirmation. `awaits`: the address of this `side` has not confirmed yet. */
 export type Confirmation = { is: 'changed'; user: User } | { is: 'awaits'; side: ChangeSide }
 
 export interface EmailChanges {

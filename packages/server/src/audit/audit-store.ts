@@ -35,7 +35,7 @@ export interface AuditChain {
 
 export interface AuditStore {
   chain(): Promise<AuditChain>
-  /** Newest first; `at` of a cursor position is the sequence. */
+  /** Newest first; `at` of a cursor position is the sequence number of a row, not a time. */
   list(filter: AuditFilter, page: PageRequest): Promise<Slice<AuditEvent>>
   /** Matching rows after this sequence, in the order of the chain. */
   after(sequence: number, filter: AuditFilter, limit: number): Promise<AuditEvent[]>

@@ -21,7 +21,7 @@ export interface JournalDigest {
   appSecrets: Map<string, EntryOf<'app_secrets'>>
   /** Charge authorisations by user and app. */
   authorizations: Map<string, EntryOf<'charge_authorization'>>
-  /** Consents by user and app. */
+  /** The last entry of each consent, by user and app. */
   consents: Map<string, EntryOf<'consent'>>
   /** The last entry with policies; null if there is none. */
   policies: EntryOf<'policies'> | null

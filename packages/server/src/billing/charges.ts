@@ -174,9 +174,9 @@ async function findEarlierCharge(
 ): Promise<{ earlier: LedgerEntry | null; cause: string }> {
   let cause = baseCause
   let earlierEntry = await tx.billing.findByCause(cause)
-  // An Idempotency-Key that is reused after its window counts as new. The cause must still be unique, so it includes
-  // the id of the key's last entry. The window begins at the request, whose time is in the id; `createdAt` may be
-  // later.
+  // An Idempotency-Key that is reused after IDEMPOTENCY_WINDOW counts as new. The cause must still be unique, so it
+  // includes the id of the last entry with this Idempotency-Key. The window begins at that entry's request, whose time
+  // is in the id; `createdAt` may be later.
   while (earlierEntry && now >= instantOf(earlierEntry.id) + IDEMPOTENCY_WINDOW) {
     cause = `${baseCause}:${earlierEntry.id}`
     earlierEntry = await tx.billing.findByCause(cause)

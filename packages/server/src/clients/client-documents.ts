@@ -6,7 +6,7 @@ import type { Storage } from '../store.ts'
 import { readClientMetadata } from './client-metadata.ts'
 import { createReadLimits } from './read-limits.ts'
 
-/** How long a document is cached, or the stored metadata that are used because it could not be fetched. */
+/** How long a document is cached; if it cannot be fetched, the client's stored metadata are cached as long instead. */
 const DOCUMENT_TTL = HOUR
 /** How long it is cached that a client has neither a document nor stored metadata. */
 const ABSENCE_TTL = MINUTE

@@ -12,8 +12,8 @@ import type { Tag } from './tags.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * A response that the handler of a route returns, for the API documentation. `errors` documents those for thrown
- * errors.
+ * A response that the handler of a route returns, for the API documentation. The route's `errors` documents those for
+ * thrown errors.
  */
 export interface DocumentedAnswer {
   status: 200 | 201 | 204 | 302 | 304 | 426 | 503

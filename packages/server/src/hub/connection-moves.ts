@@ -203,8 +203,8 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     if (!request) return
     pending.delete(requestId)
     clearTimeout(request.timer)
-    // A node that has not answered may be waiting for the connection to arrive there; it must then keep the connection,
-    // since this node no longer waits for it.
+    // A node that has not answered may be waiting until the connection has moved there from a third node. It must then
+    // keep the connection, since this node no longer waits for it.
     const { unanswered } = request
     if (unanswered.size > 0)
       relay.publish([...unanswered], { kind: 'withdrawn', from: nodeId, question: requestId })

@@ -17,7 +17,7 @@ const FRAME_HEAD = '{"type":"message"'
  */
 const SENDER_PATTERN = /^,"id":"(?:[^"\\]|\\.)*","from":"([0-9a-f-]{36})"/
 const MAX_SENDER_END = 1024
-/** Bytes of a frame that are reserved for its sequence number: `,"seq":` and a safe integer have at most 23. */
+/** Bytes of a frame that are reserved for its sequence number: more than the 23 of `,"seq":` and 16 digits. */
 export const MAX_SEQ_BYTES = 24
 
 /** A message to any number of connections of this node, which share it in memory. */

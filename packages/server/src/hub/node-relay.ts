@@ -172,8 +172,9 @@ export function createRelay(deps: {
     const unanswered = new Set(to.filter(peer => !unresponsivePeers.has(peer)))
     const isAwaited = unanswered.size > 0
     const askedAt = clock.now()
-    // After a timeout, or at once if no answer is awaited, the caller gets 0 as the count. The command must not be
-    // published long after that: the sender may have moved to another node, and its later messages may have arrived.
+    // After a timeout, or at once if no answer is awaited, the caller gets 0 as the count. A queued command must not be
+    // published long after that: the agent whose message it delivers may have moved to another node, and its later
+    // messages may have arrived.
     const isCurrent = () => (isAwaited ? pending.has(id) : clock.now() - askedAt < waitMs)
     const sentAt = Math.round(performance.now())
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, sentAt, order: command }

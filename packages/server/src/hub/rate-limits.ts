@@ -46,7 +46,7 @@ export function takeRenewal(renewals: Bucket, now: Instant): boolean {
 /** Limit of `watch` frames of one connection: each is answered with a list of all connections. */
 export const WATCH_ALLOWANCE: Allowance = { burst: 5, perSecond: 0.1 }
 
-/** False if the `watch` must wait. */
+/** Counts a `watch` frame; false if the connection has sent too many, so that this one must be refused. */
 export function takeWatch(watches: Bucket, now: Instant): boolean {
   if (refill(watches, WATCH_ALLOWANCE, now) < 1) return false
   watches.level--
@@ -115,7 +115,7 @@ export class OwnerLimits {
     return take(this.#of(userId, now).frames, this.#allowances.frames, units, now)
   }
 
-  /** False if no connect is left. */
+  /** Counts a new connection of the owner; false, without counting it, if the owner has connected too often. */
   takeConnect(userId: string, now: Instant): boolean {
     const { connects } = this.#of(userId, now)
     if (refill(connects, this.#allowances.connects, now) < 1) return false

@@ -118,7 +118,7 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
     return [...absences].filter(([nodeId, { until }]) => until >= now && peers.includes(nodeId))
   }
 
-  /** Schedules the notices that were promised for a target; false if there are none. */
+  /** Schedules the promised notices of the connection or key with the id `target`; false if none was promised. */
   function schedule(userId: string, target: string): boolean {
     const nodes = nodesRelyingOn(userId, target)
     for (const [nodeId, absence] of nodes) {

@@ -26,7 +26,7 @@ export class Registry {
   }
 
   remove(connection: AgentConnection): void {
-    // If this was a failed attempt to move a connection here, a later attempt may have registered the same id.
+    // After a failed move of `connection` to this node, a later move may have registered another object under its id.
     if (this.byId.get(connection.id) === connection) this.byId.delete(connection.id)
     this.unbindKey(connection.keyId, connection)
     if (connection.renewalKeyId) this.unbindKey(connection.renewalKeyId, connection)

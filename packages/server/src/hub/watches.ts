@@ -196,7 +196,10 @@ export function createWatches(deps: WatchesDeps): Watches {
     for (const each of watch.user.nodeIds) notify(each, { op: 'unwatch', userId: watch.userId })
   }
 
-  /** Queries every node; connections of nodes that do not answer are read from the database. */
+  /**
+   * Queries this node and those that may have connections of the user. The connections of nodes that left
+   * UNANSWERED_QUERIES queries unanswered are read from the database.
+   */
   async function compare(watch: Watch): Promise<void> {
     watch.comparedAt = clock.now()
     for (const watcher of [...watch.watchers.keys()]) checkScope(watch, watcher)

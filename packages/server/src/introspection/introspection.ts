@@ -22,6 +22,7 @@ export interface Introspection {
    * change `last_used_at`.
    *
    * @param app the requesting app, which also gets `external_id`, `metadata` and `limits` of keys that it covers
+   *   (`coversKey`)
    * @param consume number of calls to count against the key's rates and quota; 0 counts nothing
    * @throws KeywayError if calls are to be consumed: `forbidden` (the app does not cover the key, or the credential is
    *   neither a key nor an agent token), `rate_limited`, `quota_exhausted`, `unavailable`

@@ -79,7 +79,7 @@ export function quotasOf({ limits, operatorLimits }: { limits: Limits; operatorL
   return [limits.quota, operatorLimits.quota].filter(quota => quota !== null)
 }
 
-/** Parses `50/second`; null for anything else. */
+/** Parses a limit such as `50/second`, of at most MAX_REQUEST_LIMIT; null for any other text. */
 export function parseRequestLimit(text: string): RequestLimit | null {
   const [, limitText = '', per = ''] = /^([1-9]\d{0,9})\/(second|minute|hour|day)$/.exec(text) ?? []
   const limit = Number(limitText)

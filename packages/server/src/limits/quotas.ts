@@ -26,7 +26,7 @@ export interface Quotas {
   undo(quotas: readonly Quota[], count: number): void
   /** The remaining calls known to this node, if it has leased a block; else null. */
   knownRemaining(quota: Quota): number | null
-  /** The remaining calls by quota id: stored ones and those leased by this node. */
+  /** The remaining calls by quota id: those in the database plus those that this node has leased. */
   remaining(quotas: readonly Quota[]): Promise<Map<string, number>>
   /** Called periodically: gives back unused blocks. */
   sweep(): Promise<void>

@@ -256,7 +256,8 @@ export function createRequestLimits({
       noteOutcome(subject, isShort)
       return true
     }
-    // A lower share applies before other nodes may use the rest, a higher one only after it was written.
+    // A lower share applies before the row is written, after which other nodes may use the rest; a higher one only
+    // after the row was written.
     subject.applyGrants(grants, 'lower')
     const termBefore = term
     const wantedAt = isOpenClaim ? now : (row?.wantedAt ?? null)

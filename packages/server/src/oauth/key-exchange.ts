@@ -9,7 +9,7 @@ const OTHER_REFUSALS: Partial<Record<string, OAuthErrorCode>> = {
   insufficient_scope: 'invalid_scope',
   invalid_request: 'invalid_target',
 }
-/** The refusals of a key: all of them get the same OAuth error code. */
+/** The refusals whose reason is the key. All of them get the OAuth error code `credential.refusal`. */
 const KEY_REFUSALS: ReadonlySet<string> = new Set(
   ['invalid_api_key', ...KEY_REFUSAL_CODES].filter(code => !Object.hasOwn(OTHER_REFUSALS, code)),
 )

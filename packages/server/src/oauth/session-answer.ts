@@ -12,7 +12,8 @@ export function createSessionAnswer(deps: GrantDeps) {
   /**
    * @param nonce the nonce of the authorization request; null if it had none, after a refresh, and for a device
    * @param sessionScopes all scopes of the session, if the access token gets only some of them
-   * @throws OAuthError `invalid_client` if the app was removed meanwhile, `invalid_grant` if the app of the audience was
+   * @throws OAuthError `invalid_client` if the app was removed meanwhile, `invalid_grant` if the app to which the
+   *   session's audience belongs was removed
    */
   return async function answerOf(
     { user, session }: SignedIn,

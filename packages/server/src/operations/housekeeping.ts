@@ -30,7 +30,7 @@ export const RETENTION = {
   inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
   securityEvents: EVENTS_KEPT_FOR,
-  /** Revoked keys are kept for as long as the account. */
+  /** Counted from the expiry of a key that was not revoked. Revoked keys are kept for as long as the account. */
   expiredKeys: 400 * DAY,
   /** Metadata of expired and revoked keys: keys may be created without limit, so it would accumulate otherwise. */
   metadataOfEndedKeys: 7 * DAY,
@@ -46,7 +46,10 @@ export const RETENTION = {
    * may add its last batch twice.
    */
   usageFlushes: 30 * DAY,
-  /** The feed of revocations goes back 20 minutes; nodes that were cut off for longer reload the status of all keys. */
+  /**
+   * Longer than the feed of revocations (20 minutes) and the hubs' sweep go back. Within this time a replay of the
+   * journal (failover-replay.ts) can tell whether a key's networks changed.
+   */
   endings: HOUR,
   /** Rows of dead nodes with the ends of their leases. Longer than the longest window of a request limit (a day). */
   limitHolders: 2 * DAY,

@@ -102,7 +102,7 @@ async function maySignIn(
   return (await store.users.findByEmail(email)) !== null || maySignUp(store, email)
 }
 
-/** The last instant at which the message is worth sending; null if there is none. */
+/** The last instant at which the message is worth sending; null if it always is. */
 function lastUsefulInstant(message: OutboxMessage, content: MessageContent): Instant | null {
   if (content.kind !== 'sign_in') return message.sendBefore
   return Math.min(content.expiresAt - MIN_VALIDITY_LEFT, message.sendBefore ?? Number.POSITIVE_INFINITY)

@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 import type { Storage } from '../store.ts'
 import { describeError, type Schedule, STORE_PAUSE, scheduleTimer } from './delivery.ts'
 
-/** Maximum interval of polls, in case an event is lost. */
+/** Maximum interval of polls of the queue, which also find items whose `queuedEvent` was lost. */
 const MAX_POLL_INTERVAL = 5 * SECOND
 /** For this long after a failed lease statement, each poll releases rows that the statement may have leased anyway. */
 const UNKNOWN_LEASE_WINDOW = 30 * SECOND

@@ -107,7 +107,10 @@ export interface OutboxMessage {
   lastError: string | null
 }
 
-/** Only mails with links have a `sendBefore`: the expiry of their link, or shortly before, so it is never extended. */
+/**
+ * Whether the mail may not be sent any more. Only mails with links have a `sendBefore`: when the link expires, or
+ * shortly before. It stays the same when the mail is queued again.
+ */
 export function isPastDeadline({ sendBefore }: Pick<OutboxMessage, 'sendBefore'>, now: Instant): boolean {
   return sendBefore !== null && now > sendBefore
 }

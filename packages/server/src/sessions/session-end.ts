@@ -9,7 +9,10 @@ import type { Session, SessionEndCause } from './session.ts'
 export interface SessionEndOperations {
   /** The session of a genuine refresh token, even if the token was rotated or the session has ended. Otherwise null. */
   ofRefreshToken(refreshToken: string): Promise<Session | null>
-  /** Ends the session of a refresh token, even if the token was rotated. False if there is no such session. */
+  /**
+   * Ends the session of a refresh token, even if the token was rotated. True also if the session had ended before;
+   * false if the token is not genuine.
+   */
   endByToken(refreshToken: string, by: SessionEndCause, caller: Caller): Promise<boolean>
   /** Ends a session at its owner's request. @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>

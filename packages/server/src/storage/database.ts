@@ -118,7 +118,7 @@ export function createStorageOn(
         },
         readBack && (() => readBack(store)),
       )
-      // This process may not have received its own event yet.
+      // This process may not have received its own `webhooks.changed` yet.
       if (changesWebhooks) webhooks.queue.invalidateSubscribers()
       return outcome
     },

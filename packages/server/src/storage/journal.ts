@@ -99,7 +99,10 @@ async function applyAppSecrets(
   return true
 }
 
-/** Erases what the account's deletion had erased, and all links to the address, which the restore has ended. */
+/**
+ * Erases the address outside the account, as the account's deletion did, and deletes the links to it, which the restore
+ * has ended (`RestoreTransaction.endSignIns`).
+ */
 async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await db.deleteFrom('magic_links').where('email', '=', email).execute()
   await db.deleteFrom('invitations').where('email', '=', email).execute()

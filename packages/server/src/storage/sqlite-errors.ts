@@ -21,8 +21,8 @@ export function toReadError(error: unknown): unknown {
 }
 
 /**
- * Converts an error at startup: one of the file to `CannotStart`, and a full disk, which may pass by itself, to
- * `unavailable`. Returns others unchanged.
+ * Converts an error at startup: to `unavailable` if the disk is full, which may pass by itself, to `CannotStart` if the
+ * file cannot be used for another reason. Returns other errors unchanged.
  */
 export function toStartError(file: string, error: unknown): unknown {
   const { syscall } = error as NodeJS.ErrnoException

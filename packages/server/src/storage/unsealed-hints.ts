@@ -1,6 +1,6 @@
 import { type Event, type Hint, parseHint } from '../events.ts'
 
-/** Maximum length of a hint, which has at most two ids. Longer texts are not parsed. */
+/** Maximum length of a hint (`Hint` in events.ts) as JSON, which has at most two ids. Longer texts are not parsed. */
 const MAX_HINT_CHARACTERS = 300
 const DELIVERY_INTERVAL_MS = 250
 /** Maximum number of distinct hints per interval. Further ones are dropped; periodic reads find what they reported. */

@@ -10,7 +10,7 @@ export interface UsageStore {
    * writer, was recorded before: then its rows must not be added again.
    */
   recordFlush(writer: string, sequence: number, at: Instant): Promise<boolean>
-  /** The writer's last recorded flush; 0 if there is none. */
+  /** The `sequence` of the writer's last recorded flush; 0 if there is none. */
   lastFlush(writer: string): Promise<number>
   /** Adds the counts to the stored rows. Must run in a transaction. */
   add(rows: readonly UsageRow[]): Promise<void>

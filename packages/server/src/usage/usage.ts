@@ -65,7 +65,7 @@ export function oldestBucketStart(unit: UsageUnit, now: Instant): Instant {
   return bucketStart(unit, now - USAGE_KEPT_FOR[unit])
 }
 
-/** The rows that counts of one hour are added to: hour and day, of the key and of its owner. */
+/** The rows that counts of one hour are added to: hour and day, of the user and, unless `keyId` is null, of the key. */
 export function usageRows(
   userId: string,
   keyId: string | null,

@@ -60,7 +60,10 @@ export function accountChangePages(
   })
 }
 
-/** The signed-in user and session. @throws Redirect to /sign-in, which returns to `path` if the sign-in is too old */
+/**
+ * The signed-in user and session. @throws Redirect to /sign-in if nobody is signed in, or if the sign-in is too old: then
+ * the person returns to `path` after signing in again
+ */
 function requireRecentSignIn(kit: PageKit, c: PageContext, path: string): SignedIn {
   const signedIn = kit.requireSession(c)
   if (isFresh(signedIn.session, kit.clock.now())) return signedIn

@@ -63,7 +63,7 @@ async function findByTypedCode(kit: PageKit, c: PageContext): Promise<Response> 
   }
 }
 
-/** The error for an unknown code. `failures.refusal` counts it as a failed guess, like a wrong code from a mail. */
+/** The error for an unknown code: that for a wrong code from a mail, which `kit.failures.refusal` counts as a guess. */
 function unknownCode(): KeywayError {
   return new KeywayError('magic_link_invalid', texts.device.unknownCode)
 }

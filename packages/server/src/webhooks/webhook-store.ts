@@ -95,8 +95,8 @@ export interface WebhookDeliveryStore {
   /** Whether an event was delivered to the endpoint after this instant. */
   hasDeliveredSince(webhookId: string, since: Instant): Promise<boolean>
   /**
-   * The number of queued events of each endpoint that has any and was not removed, when the oldest was written, and how
-   * many were dropped so far.
+   * For each endpoint that has queued events and was not removed: their number, when the oldest of them was written,
+   * and how many of the endpoint's events have ever been dropped.
    */
   waiting(): Promise<Map<string, { count: number; oldestAt: Instant; dropped: number }>>
   /**

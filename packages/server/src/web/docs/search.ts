@@ -22,7 +22,7 @@ interface SearchEntry {
   /** The title of the guide that contains a section, the method and path of an operation, or the code of an error. */
   context: string
   text: string
-  /** A name that is searched but not shown. */
+  /** The `operationId` of an operation, which is searched but not shown; absent for other entries. */
   hiddenName?: string
   /** The searched texts in lower case, computed once, since anybody may search as often as they like. */
   lowerCase: { title: string; context: string; text: string }
