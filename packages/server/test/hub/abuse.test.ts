@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'
+import { inTime } from '../support/patience.ts'
 import { connect, open, tokenOf } from './fixture.ts'
 import { closeCodeIn, dialHub } from './support/raw-frames.ts'
 
@@ -54,6 +55,15 @@ describe('malformed WebSocket frames', () => {
       })
     }
   }
+
+  test('a flood ends its TCP connection after the close frame, though the client sends none', async t => {
+    const { services, port, key } = await open('sqlite', t)
+    const socket = dialHub(port, await tokenOf(services, key))
+    await once(socket, 'data')
+    socket.write(Buffer.concat(Array.from({ length: 600 }, () => ping)))
+    socket.resume()
+    await inTime('the end of the connection', once(socket, 'end'))
+  })
 
   test('399 frames of any kind at once keep the connection open, and a frame a second later is answered', async t => {
     const { services, port, key, later } = await open('sqlite', t)

@@ -28,7 +28,7 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
   for (const nodeId of ids) {
     const relay = {
       currentPeers: () => ids.filter(id => id !== nodeId && !departedIds.has(id)),
-      responsivePeers: () => [],
+      responsivePeers: () => ids.filter(id => id !== nodeId && !departedIds.has(id)),
       publish(to: readonly string[], message: unknown) {
         queueMicrotask(() => {
           for (const id of to) nodes.get(id)!.receive(message as MoveMessage)
@@ -105,6 +105,25 @@ describe('a request for a connection', () => {
     assert.deepEqual(nodeAwaitingArrival.awaited, [true, false])
   })
 
+  test('gets a state that is longer than one part as it was sent', async t => {
+    const state = { text: 'ü'.repeat(300_000) }
+    const node = openNodes(t, { asking: hasNoConnection, giving: async () => state })
+    assert.deepEqual(await node('asking').request('giving', REQUEST, () => {}), state)
+  })
+
+  test('that comes back to its node after its timeout has no effect', async t => {
+    const node = openNodes(t, { asking: hasNoConnection, silent: () => new Promise(() => {}) })
+    let orderedCount = 0
+    const onOrdered = () => void orderedCount++
+    const pendingRequest = node('asking').request('silent', REQUEST, onOrdered)
+    await new Promise(setImmediate)
+    assert.equal(orderedCount, 1)
+    mock.timers.tick(TIMEOUT_MS)
+    assert.equal(await pendingRequest, null)
+    node('asking').receive({ kind: 'release', from: 'asking', question: 1, ...REQUEST })
+    assert.equal(orderedCount, 1)
+  })
+
   test('does not wait for a node that has left', async t => {
     const nodeAwaitingArrival = waitingNode()
     const node = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
@@ -114,4 +133,12 @@ describe('a request for a connection', () => {
     assert.equal(await pendingRequest, null)
     nodeAwaitingArrival.arrive()
   })
+})
+
+test('connections are offered to no node that is leaving', async t => {
+  const node = openNodes(t, { leaving: hasNoConnection, staying: hasNoConnection, here: hasNoConnection })
+  assert.deepEqual(node('here').targetNodes(), ['leaving', 'staying'])
+  node('leaving').announce('leaving')
+  await new Promise(setImmediate)
+  assert.deepEqual(node('here').targetNodes(), ['staying'])
 })

@@ -91,9 +91,12 @@ describe('frames', () => {
       url,
       await makeKey(services, userId, { scopes: ['agent:connect'] }),
     )
-    client.send({ type: 'send', id: 'x', to: 'all', data: 1 })
-    const error = await client.next('error')
-    assert.deepEqual([error.code, error.id], ['insufficient_scope', 'x'])
+    const message = { type: 'send', id: 'x', to: 'all', data: 1 }
+    for (const frame of [message, { ...message, reply_to: 'request' }]) {
+      client.send(frame)
+      const error = await client.next('error')
+      assert.deepEqual([error.code, error.id], ['insufficient_scope', 'x'])
+    }
   })
 
   test('a flood of frames is refused, then closes the connection with 4429', async t => {
@@ -326,6 +329,24 @@ describe('the end of a connection', () => {
       await otherClient.flush()
     }
     await client.flush()
+  })
+
+  test('a connection is pinged every 25 seconds', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    let pingCount = 0
+    client.socket.on('ping', () => pingCount++)
+    for (const [ms, pings] of [
+      [24_999, 0],
+      [1, 1],
+      [1, 1],
+      [24_998, 1],
+      [1, 2],
+    ] as const) {
+      await later(ms)
+      await client.flush()
+      assert.equal(pingCount, pings)
+    }
   })
 
   test('a connection on which the agent sends only protocol pings stays open', async t => {

@@ -160,6 +160,19 @@ describe('limits over all connections of one owner', () => {
     assert.equal(hub.connectionCount, 1, 'the other one stays open')
   })
 
+  test('the message with which a flooding connection is closed is not delivered', async t => {
+    const { services, url, key, hub, userId } = await open('sqlite', t)
+    const [flooding, receiver] = await connectMany(services, url, key, 2)
+    for (let n = 0; n < 401; n++) flooding!.send({ type: 'send', id: `${n}`, to: 'all', data: n })
+    assert.equal(await flooding!.end(), '4429 rate_limited')
+    await hub.sendTo(userId, 'all', 'the end')
+    const received = await receiver!.until(() => {
+      const messages = receiver!.received.flatMap(frame => (frame.type === 'message' ? [frame.data] : []))
+      return messages.includes('the end') ? messages : undefined
+    })
+    assert.equal(received.length, 201)
+  })
+
   test('the number of connects is limited, and reconnecting does not reset it', async t => {
     const { services, url, key, later } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
     const token = await tokenOf(services, key)

@@ -311,6 +311,31 @@ describe('the record of the nodes of a user', () => {
     await until('it is no longer recorded', async () => (await recordedNodes()).length === 0)
   })
 
+  test('keeps a node to which the user returned while its removal failed', async t => {
+    const { services, hub, url, key, nodeId, beat, recordedNodes, database } = await openRecordingWrites(t)
+    const client = await connect(services, url, key)
+    client.socket.close(1000)
+    await until('it is gone', () => hub.connectionCount === 0)
+    await beat()
+    await beat(5000)
+    const [reached, failure] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    database.beforeWrite = () => {
+      database.beforeWrite = async () => {}
+      reached.resolve()
+      return failure.promise
+    }
+    await beat(5000)
+    await reached.promise
+    const returning = new Client(url, await tokenOf(services, key))
+    await until('it is back', () => hub.connectionCount === 1)
+    failure.reject(new Error('the disk is full'))
+    await beat()
+    await returning.next('ready')
+    await beat()
+    await beat()
+    assert.deepEqual(await recordedNodes(), [nodeId])
+  })
+
   test('gets no user of a node that has stopped, though a record was being written', async t => {
     const { services, hub, url, key, database, writes } = await openRecordingWrites(t)
     const eve = await services.signIn('eve@example.com')

@@ -26,6 +26,8 @@ describe('messages that two nodes kept for one connection', () => {
     assert.equal(mergedOrigins('a:1', 'a:2', 'b:1'), 'a:1 a:2 b:1')
     assert.equal(mergedOrigins('', 'a:1 a:2', 'a:1 a:2 a:3'), 'a:1 a:2 a:3')
     assert.equal(mergedOrigins('', 'a:1 a:2 b:5', 'c:1 a:2 c:2'), 'a:1 c:1 a:2 b:5 c:2')
+    assert.equal(mergedOrigins('', 'a:1', 'b:1 a:1'), 'b:1 a:1')
+    assert.equal(mergedOrigins('', 'a:2', 'a:1 a:2'), 'a:1 a:2')
   })
 
   test('follow the old node where the orders differ, since both are right about each sender', () => {

@@ -22,6 +22,19 @@ describe('a message to a connection', () => {
   })
 })
 
+describe('an answer to a request of the API', () => {
+  test('is sent only to the node that awaits it', async t => {
+    const { services, url, key, addPeer } = await openAmongPeers(t)
+    const [asking, other] = [await addPeer({ hasUser: true }), await addPeer({ hasUser: true })]
+    const agent = await connect(services, url, key)
+    agent.send({ type: 'send', id: '1', to: `api.${asking.id}`, data: 'x', reply_to: 'request' })
+    const { question } = await asking.nextOrder('deliver')
+    asking.send({ kind: 'answer', question, count: 1 })
+    assert.equal((await agent.next('sent')).delivered, 1)
+    assert.ok(!other.received.some(message => message.kind === 'order' && message.order.op === 'deliver'))
+  })
+})
+
 describe('a numbered message', () => {
   test('that is repeated before other nodes have answered is acknowledged with their answers, and sent once', async t => {
     const { services, url, key, addPeer } = await openAmongPeers(t)

@@ -121,6 +121,33 @@ test('changes are written together, once, and nothing is written without one', a
   assert.deepEqual(batches.slice(1), [[[], [first.id]]])
 })
 
+test('a change during a write is written afterwards', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const batches: [added: string[], removed: string[]][] = []
+  const firstWrite = Promise.withResolvers<void>()
+  const { presence, clock } = await openPresence(t, () => ({
+    async record(_nodeId, added, removed) {
+      batches.push([added.map(({ connectionId }) => connectionId), [...removed]])
+      await firstWrite.promise
+    },
+  }))
+  const [first, second] = [aConnection(clock), aConnection(clock)]
+  presence.add(first)
+  t.mock.timers.tick(200)
+  presence.add(second)
+  firstWrite.resolve()
+  await setImmediate()
+  t.mock.timers.tick(200)
+  await setImmediate()
+  presence.remove(second)
+  t.mock.timers.tick(200)
+  assert.deepEqual(batches, [
+    [[first.id], []],
+    [[second.id], []],
+    [[], [second.id]],
+  ])
+})
+
 test('what could not be written is written after a heartbeat, unless it has changed meanwhile', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const batches: [added: string[], removed: string[]][] = []

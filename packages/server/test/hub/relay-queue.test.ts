@@ -92,7 +92,7 @@ test('ten owners with full queues leave room for the largest frame of another ow
 })
 
 test('connections of one owner that move leave room for messages of others', async () => {
-  const { relay, peer, frames, send, release, settled } = openRelay()
+  const { relay, peer, published, frames, send, release, settled } = openRelay()
   const text = 'x'.repeat(MAX_MOVE_PART_LENGTH)
   const movePart = { kind: 'released', from: newId(1), question: 1, part: 0, parts: 1, text } as const
   for (let n = 0; n < 500; n++) relay.publish([peer], movePart, { owner: 'mover' })
@@ -100,6 +100,23 @@ test('connections of one owner that move leave room for messages of others', asy
   release()
   await settled()
   assert.equal(frames().length, 10)
+  const movedBytes = (published.length - 10) * text.length
+  assert.ok(movedBytes <= 16 * MIB, `${movedBytes} bytes`)
+})
+
+test('responses have room when messages have filled the queue', () => {
+  const { relay, nodeId, peer, send } = openRelay()
+  for (let owner = 0; owner < 100; owner++) for (let n = 0; n < 90; n++) send(`flood ${owner}`)
+  const deliver = (userId: string) => {
+    const order = { op: 'deliver', userId, to: 'all', frame: '' } as const
+    return relay.publish([peer], { kind: 'order', from: nodeId, question: 1, order })
+  }
+  for (let owner = 0; deliver(`small ${owner}`); owner++);
+  const answer = { kind: 'answer', from: nodeId, question: 1, count: 0 } as const
+  assert.deepEqual(
+    [1, 2, 3].map(() => relay.publish([peer], answer)),
+    [true, true, true],
+  )
 })
 
 test('a command whose caller timed out is not published', async () => {
@@ -166,13 +183,18 @@ test('queued bytes are released once their event was published', async () => {
 })
 
 test('five hundred commands of one owner await their answers at once, and others are not affected', async () => {
-  const { relay, peer, frames, release, settled } = openRelay()
+  const { relay, nodeId, peer, frames, release, settled } = openRelay()
   release()
   const send = (userId: string) =>
     void relay.request([peer], { op: 'deliver', userId, to: 'all', frame: 'x' })
+  const countOf = (userId: string) => frames().filter(order => order.userId === userId).length
   for (let n = 0; n < 600; n++) send('owner')
   send('another')
   await settled()
-  assert.equal(frames().filter(({ userId }) => userId === 'owner').length, 500)
-  assert.equal(frames().filter(({ userId }) => userId === 'another').length, 1)
+  assert.deepEqual([countOf('owner'), countOf('another')], [500, 1])
+  const answer = { kind: 'answer', from: peer, question: 1, count: 0 } as const
+  relay.receive({ type: 'hub.relay', to: [nodeId], message: answer })
+  for (let n = 0; n < 10; n++) send('owner')
+  await settled()
+  assert.equal(countOf('owner'), 501, 'one was answered')
 })

@@ -133,6 +133,15 @@ describe('a connection that moves here', () => {
 })
 
 describe('a connection that moves away', () => {
+  test('is requested by a node that is alive, even if nothing else shows that it is', async t => {
+    const { hub, userId, key, addPeer } = await openAmongPeers(t)
+    const peer = await addPeer({ isSilent: true })
+    assert.equal(hub.health().otherNodes, 0)
+    const { identity } = connectionOn(peer, userId, key.id)
+    peer.send({ kind: 'release', question: 1, ...identity, secretHash: null, lastSeq: 0 })
+    assert.equal(hub.health().otherNodes, 1)
+  })
+
   test('takes along its messages, which of them were written, and which ones of this node it has', async t => {
     const hub = await openAmongPeers(t)
     const { services, url, userId, key, nodeId, addPeer } = hub

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { HOUR, SECOND } from '../../src/clock.ts'
+import { until } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, openHub, tokenOf } from './fixture.ts'
 
@@ -26,6 +27,18 @@ describe('usage of the hub', () => {
     await services.apiKeys.revoke(key.userId, key.id, caller())
     assert.equal(await client.end(), '4410 revoked')
     assert.deepEqual(await usageOfKey(), { connections: 2, connectedMs: 7 * SECOND })
+  })
+
+  test('the time of a connection counts up to the moment in which it breaks', async t => {
+    const { services, url, hub, key, later } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    await later(2 * SECOND)
+    services.clock.advance(1500)
+    client.socket.terminate()
+    await until('it is held', () => hub.connectionCount === 0)
+    services.clock.advance(1000)
+    await services.meter.flush()
+    assert.equal((await services.usage.ofKey(key.userId, key.id)).at(-1)!.connectedMs, 3500)
   })
 
   test('the time of a connection goes to the hours in which it was open', async t => {

@@ -331,6 +331,51 @@ describe('watch over several nodes', () => {
     assert.deepEqual(idsOf(connections), [watcher.id, ...ids].sort())
   })
 
+  test('other nodes are queried again every five seconds', async t => {
+    const { services, hub, url, key, userId, addPeer } = await openAmongPeers(t)
+    const peer = await addPeer({ hasUser: true })
+    const watcher = await connect(services, url, key)
+    watcher.send({ type: 'watch', id: 'w' })
+    await peer.next('notice')
+    const notice = {
+      op: 'presence' as const,
+      userId,
+      after: null,
+      version: 1,
+      changes: [],
+      part: 0,
+      parts: 1,
+    }
+    peer.send({ kind: 'notice', notice })
+    await watcher.next('presence')
+    for (const ms of [0, 4999]) {
+      services.clock.advance(ms)
+      hub.tick()
+    }
+    services.clock.advance(1)
+    hub.tick()
+    await peer.next('notice')
+    await watcher.flush()
+    assert.ok(!peer.received.some(({ kind }) => kind === 'notice'), 'one query only')
+  })
+
+  test('a node reports no more changes to a node that has stopped watching', async t => {
+    const { services, url, key, userId, addPeer } = await openAmongPeers(t)
+    const peer = await addPeer()
+    const sendQuery = () => peer.send({ kind: 'notice', notice: { op: 'watch', userId, have: null } })
+    sendQuery()
+    await peer.next('notice')
+    peer.send({ kind: 'notice', notice: { op: 'unwatch', userId } })
+    const agent = await connect(services, url, key)
+    sendQuery()
+    const { notice } = await peer.next('notice')
+    assert.ok(notice.op === 'presence' && notice.after === null, 'the whole list, not the change')
+    assert.deepEqual(
+      notice.changes.map(change => 'joined' in change && change.joined.connectionId),
+      [agent.id],
+    )
+  })
+
   test('a node that stops reports the changes that wait for its next notice', async t => {
     const { services, hub, url, key, userId, addPeer } = await openAmongPeers(t)
     const peer = await addPeer()

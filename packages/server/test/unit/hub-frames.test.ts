@@ -92,6 +92,17 @@ describe('frames of agents', () => {
     assert.equal(read({ type: 'send', id: 'a', to: 'all', hasOwnProperty: 1 }).outcome, 'error')
   })
 
+  test('a number of a message is a whole number from 1 on', () => {
+    const send = { type: 'send', id: 'x', to: 'all', data: 1 }
+    assert.deepEqual(read({ ...send, seq: 1 }), { outcome: 'frame', frame: { ...send, seq: 1 } })
+    for (const seq of [0, -1, 1.5, '1', true, 2 ** 53])
+      assert.deepEqual(
+        read({ ...send, seq }),
+        invalidFrame('seq: must be a whole number from 1 on.', 'x'),
+        String(seq),
+      )
+  })
+
   test('a message may reply to another, named by an id within its bounds', () => {
     const send = { type: 'send', id: 'a', to: 'all', data: 1 }
     const longestId = 'r'.repeat(MAX_FRAME_ID_LENGTH)

@@ -172,6 +172,37 @@ describe('a network', () => {
   })
 })
 
+test('a connection with more than a MiB of unsent bytes is closed with 4429 instead of written to', () => {
+  for (const isSlow of [false, true]) {
+    const calls: unknown[] = []
+    const socket = {
+      readyState: 1,
+      bufferedAmount: 1024 * 1024 + Number(isSlow),
+      writeFrame: () => calls.push('write'),
+      ping: () => calls.push('ping'),
+      pong: () => calls.push('pong'),
+      close: (code: number) => calls.push(code),
+    }
+    const host = { deregister() {}, hold() {}, logClose() {} }
+    const log = new MessageLog('user', new MessageBudget())
+    const claims = { agentId: 'user', keyId: 'key', scopes: null, expiresAt: NOW }
+    const caller = { address: '', client: null }
+    const connection = new AgentConnection(
+      'id',
+      socket as unknown as HubSocket,
+      claims,
+      caller,
+      NOW,
+      host,
+      log,
+    )
+    connection.ping()
+    connection.pong(Buffer.alloc(0))
+    assert.equal(connection.write('{}'), !isSlow)
+    assert.deepEqual(calls, isSlow ? [4429] : ['ping', 'pong', 'write'])
+  }
+})
+
 test('a socket that is replaced by a resumed connection keeps at most 64 KiB that were not read', () => {
   const socketCalls = [64 * 1024, 64 * 1024 + 1].map(bufferedAmount => {
     const calls: string[] = []
