@@ -18,7 +18,8 @@ export interface ErrorExtras {
   retryAfter?: number
   window?: 'second' | 'minute' | 'hour' | 'day'
   /**
-   * The state of the key's limits, for the header fields of the response; only where these limits refused the request.
+   * The states of the request limits of the key or its owner that refused the request, for the header fields of the
+   * response.
    */
   limits?: readonly RateLimitState[]
   /** The setting that caused the refusal; shown only where the caller is the operator (`ProblemContext`). */

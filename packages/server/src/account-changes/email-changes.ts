@@ -235,7 +235,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
 
   /**
    * Consumes the sign-in links of both addresses, since one to the old address would create a new account now, and one
-   * to the new address would sign in to this account. Deletes all other rows with the old address.
+   * to the new address would sign in to this account. Erases the old address (see `forgetAddress`).
    */
   async function forgetOldAddress(
     tx: Transaction,

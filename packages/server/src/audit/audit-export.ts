@@ -1,11 +1,11 @@
 import type { AuditEvent } from './audit-event.ts'
 
-/** Rows per statement; the credential is checked again before each further statement. */
+/** Rows per statement; the caller's credential is checked again before each further statement. */
 const BATCH = 500
 
 export interface AuditExport {
   read(after: number, limit: number): Promise<AuditEvent[]>
-  /** Rejects once the credential may no longer read. */
+  /** Rejects once the caller may no longer read the audit. */
   reauthenticate(): Promise<unknown>
   /** The text before the first row, such as the header of CSV. */
   head: string

@@ -16,7 +16,8 @@ export type Fact =
   | { type: 'security_event'; event: SecurityEvent }
   /** Logged. */
   | { type: 'audit'; event: AuditEvent }
-  // The following facts are recorded in the journal only.
+  // The following facts are recorded in the journal; a charge among the `ledger` facts can also cause the webhook event
+  // `balance.low`.
   | { type: 'app_secrets'; id: string }
   | { type: 'magic_link'; id: string; at: Instant }
   /** The invitation was accepted, revoked, or replaced by a newer one. */

@@ -24,7 +24,7 @@ export const RETENTION = {
   /** Counted from the expiry of an invitation. */
   invitations: 30 * DAY,
   wrongCodes: CODE_WINDOW,
-  /** Longer than `KEY_CREATION_WINDOW`, which may begin at the last moment of a code's lifetime. */
+  /** Counted from the expiry of the codes; longer than `KEY_CREATION_WINDOW`, which begins when one is redeemed. */
   deviceAuthorizations: HOUR,
   settledMail: 7 * DAY,
   inboxMail: INBOX_KEPT_FOR,

@@ -21,7 +21,7 @@ export const USAGE_FLUSH_INTERVAL = 5 * SECOND
 const MAX_SUBJECTS = 100_000
 /** With this many subjects, a flush starts before USAGE_FLUSH_INTERVAL has passed. */
 const FLUSH_EARLY_AT = 20_000
-/** Subjects (keys and persons) per transaction, which writes up to four rows for each. */
+/** Subjects (keys and persons) per transaction, which adds to up to four rows of counts for each. */
 const SUBJECTS_PER_FLUSH = 250
 
 /** Counts the usage of keys and persons, in memory only. */
