@@ -93,7 +93,8 @@ async function measureMessages(nodes: readonly RunningProcess[], onAllNodes: boo
   const senders: Agent[] = []
   for (let n = 0; n < SENDERS; n++) senders.push(await connect(senderNode, benchKey(n % SENDERS)))
   await wait(SETTLE_MS)
-  // Messages are sent before the measurement too, since the first ones go to all nodes of the owner.
+  // Messages are sent before the measurement too: the first ones go to all nodes with connections of the owner, until
+  // those without the receiver have said so (hub/receivers.ts).
   await Promise.all(senders.map(sender => sendUntil(sender, receiver.id, performance.now() + WARM_UP_MS)))
   for (const sender of senders) sender.acknowledged = 0
   const samplesBefore = await Promise.all(nodes.map(sample))

@@ -15,7 +15,7 @@ const ROUNDS = QUICK ? 3 : 7
 const WARM_UP_MS = QUICK ? 300 : 500
 const RUN_MS = QUICK ? 1000 : 2000
 const CONNECTIONS = [1, 32, 256]
-/** Latency is measured at half of the maximum throughput, the load at which a node should run. */
+/** Duration of a run that measures latency, at half of the maximum throughput: the load at which a node should run. */
 const LATENCY_RUN_MS = QUICK ? 2000 : 6000
 
 pinBench()

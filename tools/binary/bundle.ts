@@ -9,7 +9,7 @@ import { requireTool } from '../install.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 const SERVER = join(ROOT, 'packages/server/src')
-/** In the executable this module reads embedded files, so it may use `import.meta`. */
+/** The only module of the service that may keep `import.meta`, since in the executable it reads embedded files. */
 const OWN_FILES_MODULE = join(SERVER, 'own-files.ts')
 const ADDON_LOADER = join(ROOT, 'node_modules/sodium-native/binding.js')
 /** Optional parts of dependencies, which are not installed. */

@@ -43,7 +43,7 @@ class Handover:
             self.end()
 
     def end(self) -> None:
-        """Delivers the buffered messages."""
+        """Ends the handover if there is one, and delivers the messages that it buffered."""
         if self._cancel:
             self._cancel()
         connections, buffered = self._connections, self._buffered

@@ -28,7 +28,8 @@ class _PendingSend:
         self.size = size
         self.sent_on: HubConnection | None = None
         self.seq: int | None = None
-        """The sequence number of the message in the session in which it was sent."""
+        """The sequence number in the session in which the message was sent; None before that, after the end of that
+        session, and where sends are not numbered."""
         self.result: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
 
 
@@ -85,7 +86,8 @@ class PendingSends:
         self._flush()
 
     def postpone(self, connection: HubConnection, message_id: str) -> None:
-        """Sends a message that the hub refused for now, and all later ones, again after a pause."""
+        """Sends a message that the hub refused for now again after a pause; if sends are numbered, also all later ones,
+        since the hub refuses a number after a gap."""
         pending = self._pending.get(message_id)
         if pending is None or pending.sent_on is not connection:
             return

@@ -72,8 +72,8 @@ class Requests:
             sending.cancel()  # drops the request if it has not been sent yet
 
     def handle_answer(self, frame: Frame) -> bool:
-        """Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are
-        dropped."""
+        """Handles a message that is an answer, and returns whether it is; drops an answer that no request of this agent
+        awaits."""
         reply_to = frame.get("reply_to")
         if not isinstance(reply_to, str) or not reply_to.startswith(REQUEST_ID_PREFIX):
             return False

@@ -45,7 +45,8 @@ class Responder:
         self.handler: Handler | None = None
 
     def handle_request(self, frame: Frame) -> bool:
-        """Handles a message that is a request, and returns whether it is; a repeated request gets the same answer."""
+        """Handles a message that is a request, and returns whether it is. A request that the handler has got
+        before is answered with the same answer."""
         request_id, sender = str(frame.get("id")), str(frame.get("from"))
         if not request_id.startswith(REQUEST_ID_PREFIX):
             return False

@@ -71,8 +71,8 @@ class SessionTokens:
             raise not_signed_in()
         if rejected_token is not None and tokens.access != rejected_token:
             return None
-        # The key is stored before it is used: if this process dies before the response, the next one retries with the
-        # same key and gets the same tokens, instead of triggering reuse detection.
+        # The idempotency key is stored before it is used: if this process dies before the response, the next one
+        # retries with the same key and gets the same tokens, instead of triggering reuse detection.
         key = tokens.refresh_key or secrets.token_hex(16)
         self._store.set(replace(tokens, refresh_key=key))
         try:

@@ -16,7 +16,8 @@ from ._protocol import API_KEY_PATTERN
 USABLE_SHARE = 0.8
 """Fraction of the lifetime after which a token is no longer used for a new connection."""
 EXCHANGE_TIMEOUT_SECONDS = 8.0
-"""Shorter than the timeout of a connection attempt, so that the next attempt starts a new exchange."""
+"""Shorter than the timeout of a connection attempt, so that the next attempt starts a new exchange instead of waiting
+for the response to the earlier one."""
 FALLBACK_LIFETIME_SECONDS = 60.0
 """The assumed lifetime if the response has no positive number. The hub reports the actual lifetime in `ready`."""
 MAX_LIFETIME_SECONDS = 86_400.0

@@ -65,7 +65,8 @@ class Watching:
         return stream
 
     def watch_over(self, connection: HubConnection) -> None:
-        """Watches over this connection from now on. The hub first sends a new list."""
+        """Moves the watch to this connection, over which the hub then sends a new list; ends it if there are no
+        iterators."""
         self._reset()
         if self._streams:
             self._watched_over, self._partial_list = connection, []

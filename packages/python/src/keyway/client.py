@@ -99,8 +99,8 @@ class Keyway:
     async def usage(
         self, *, bucket: Bucket | None = None, start: str | None = None, end: str | None = None
     ) -> UsageAnswer:
-        """The usage of the account, with and without keys, complete up to some seconds ago. `start` and `end` are RFC
-        3339 with a zone; the default is the last 30 days, by day."""
+        """The account's total usage, with all keys and in all sessions, complete up to some seconds ago. `start` and
+        `end` are RFC 3339 with a zone; the default is the last 30 days, by day."""
         answer = await self._transport.call("GET", "/v1/usage", query=usage_query(bucket, start, end))
         return cast(UsageAnswer, answer)
 

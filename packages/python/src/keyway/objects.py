@@ -61,9 +61,8 @@ class KeyLimits(TypedDict, total=False):
 
 
 WantedKeyLimits = KeyLimits
-"""The limits of a key in a request. They differ from those in answers only in the quota: in a request, `remaining`
-may be omitted, and the key then keeps its remaining calls, or starts with a refill. The type is the same, since it
-requires no field."""
+"""The limits in a request to create or change a key. A quota without `remaining` keeps the calls that remain; if the
+key had no quota, it starts with the amount of a refill. The type is that of answers, since it requires no field."""
 
 
 class LastUsedFrom(TypedDict):

@@ -36,8 +36,8 @@ async function backUp(engine: EngineName, t: TestContext) {
 }
 
 /**
- * Expects that the command fails with status 1 and prints one line. A later restore, which needs an empty database,
- * shows that the command wrote nothing.
+ * Expects that the command fails with status 1 and prints one line. Each test ends with a restore that succeeds, which
+ * shows that the commands before it wrote nothing: it needs an empty database.
  */
 async function expectRefusal(
   settings: Record<string, string>,

@@ -41,7 +41,7 @@ export async function loseLastTransactions(loss: Loss, t: TestContext) {
   return { ...people, links, secret, replacedSecret, beforeLoss, settings: await savedState.rewind() }
 }
 
-/** Registers an app whose secret is replaced later, and one that is removed later; returns the secret. */
+/** Registers `press`, whose secret is replaced later, and `wire`, which is removed later; returns that secret. */
 async function registerPress({ services }: TestNode): Promise<string> {
   await services.apps.register({ id: 'wire', name: 'Wire', audience: 'https://wire.example.com' })
   await services.apps.register({ id: 'press', name: 'Press' })

@@ -18,7 +18,7 @@ let server: ServedProcess
 let journey: Journey
 const ADA = 'ada@example.com'
 const MAILS_AN_HOUR = 10
-/** A change takes effect within a second, as documented; the rest is for the start of the command itself. */
+/** A command's change takes effect within a second, as documented; the rest is for the start of its process. */
 const PROPAGATION_MS = 3000
 
 before(async () => {

@@ -101,7 +101,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
       await oldNode.publish({ type: 'user.changed', userId })
       return receivedTypes.includes('user.changed')
     })
-    // Hints in a flood are delivered together, since anybody can forge unsealed hints.
+    // A flood of unsealed hints, which anybody can forge, is delivered at intervals and without duplicates.
     const receivedBefore = receivedTypes.length
     const floodedAt = performance.now()
     for (let round = 0; round < 10; round++)

@@ -54,7 +54,7 @@ export async function crashWhileCounting(
     const body = { scopes: ['agent:connect', 'keys:read'] }
     keys.push((await call(nodes[0]!.origin, 'POST', '/v1/api-keys', { token: access_token, body })).body)
   }
-  // Key creations count for the person only, and are left out of the totals of the keys below.
+  // The creations of these keys are API calls of the person and of no key, so `answers` does not count them.
   const answers = new Answers()
   const crashes: Promise<void>[] = []
   let begunOperations = 0

@@ -6,9 +6,9 @@ import { synchronousFailovers } from './synchronous.ts'
 
 /*
  * `npm run test:failover` kills the primary of the cluster of docs/operations.md, "High availability", ten times under
- * load, and checks that nothing that was acknowledged is lost. Then it does so once with an asynchronous standby, and
- * restores what the journal has. `-- --kills 3` kills it three times, `-- --only asynchronous` runs only the second
- * part.
+ * load, and checks that nothing that was acknowledged is lost. Then it kills the primary once while an asynchronous
+ * standby is cut off, and checks what is lost and what the journal restores. `-- --kills 3` kills three times, not ten;
+ * `-- --only asynchronous` runs only the second part.
  */
 
 const { values } = parseArgs({

@@ -15,9 +15,9 @@ const ARRIVAL_MS = 500
 
 /**
  * Sends messages between two agents on the first node and one on the second, and compares `delivered` with the messages
- * that arrived. Nodes of different versions deliver nothing to each other, and `delivered` is 0. Nodes of one version
- * await responses for a second, so `delivered` may be lower than the number of messages that arrived, but only on a
- * very slow machine.
+ * that arrived. If `isMixed`, one node has the previous version, which does not read sealed events: no message reaches
+ * the other node. Nodes of one version await each other's response for a second, so on a very slow machine `delivered`
+ * may be lower than the number of messages that arrived.
  */
 export async function checkMessages(
   origins: readonly string[],

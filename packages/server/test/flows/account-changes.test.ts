@@ -248,7 +248,7 @@ forEachEngine(engine => {
     const bob = await services.signIn('bob@example.com')
     const tokens = await requestChange(services, ada, 'bob@example.com')
     assert.deepEqual(Object.keys(tokens), ['old', 'new'])
-    // The link to the new address is void too, even if somebody read it in the queue.
+    // The mail to Bob has no link. The token that is queued with it is refused, since his address has an account.
     await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
     assert.equal(
       await refusedWith(services.emailChanges.confirm(ada.user.id, tokens.new, caller())),

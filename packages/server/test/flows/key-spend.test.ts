@@ -30,7 +30,7 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
   const wantedCharge = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
   const charge = (change: Partial<WantedCharge> = {}, idempotencyKey = `charge-${chargeNumber++}-0000000`) =>
     charges.charge(HUB, { ...wantedCharge, ...change }, idempotencyKey)
-  /** Charges concurrently. All need one row's lock, for which a call waits two seconds; refused calls are retried. */
+  /** Charges concurrently. All need one row's lock; calls that wait too long for it are `unavailable` and retried. */
   const raceCharges = async (count: number, changeOf: (n: number) => Partial<WantedCharge>, key?: string) => {
     const answers = await Promise.all(
       Array.from({ length: count }, (_, n) =>

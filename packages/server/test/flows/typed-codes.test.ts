@@ -197,7 +197,7 @@ forEachEngine((engine: EngineName) => {
     const waitingCalls = Array.from({ length: MAX_WAITING_PER_KEY + 1 }, () =>
       services.storage.runExclusive([UNRECOGNISED_QUEUE], () => gate),
     )
-    // On SQLite no caller waits here, since its writer serializes transactions.
+    // On SQLite `runExclusive` queues nobody, since transactions are serialized anyway.
     if (engine === 'postgres') assert.equal(await typeCode(services, mailedLink), RATE_LIMITED)
     assert.equal(await typeCode(services, mailedLink, { isReturning: true }), 'none')
     open()

@@ -12,8 +12,8 @@ import { caller, openServices } from '../support/services.ts'
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 /**
- * A server with one route for each kind of access, which answers with the principal. The rule does not depend on the
- * database engine.
+ * A server with one route for each kind of access, which answers with the principal. It uses SQLite, since
+ * authentication is the same on both engines.
  */
 async function open(t: TestContext) {
   const services = await openServices('sqlite', t)

@@ -87,7 +87,7 @@ async function makeNoisy(port: number, headers = ''): Promise<void> {
   socket.destroy()
 }
 
-/** Sends a request from this address; returns the beginning of the answer, empty if it is closed without one. */
+/** Sends a request from this address; returns the beginning of the answer, '' if the connection closes without one. */
 async function requestFrom(port: number, from: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from })
   let received = ''

@@ -218,7 +218,7 @@ forEachEngine(engine => {
     assert.deepEqual([mail!.state, mail!.sealedContent], ['failed', null])
     assert.match(mail!.lastError!, /sign-up is not open/)
 
-    // These mails were delivered before sign-up was closed.
+    // The mail with this link and code was delivered before sign-up was closed to its address.
     for (const proof of [{ token: earlyLink.token }, { login_id: earlyLink.loginId, code: earlyLink.code }]) {
       const refusal = await post('/auth/verify-magic-link', { ...proof, email: 'early@example.com' })
       assert.deepEqual([refusal.status, refusal.body.code], [403, 'forbidden'], refusal.text)

@@ -52,7 +52,7 @@ describe('the delivery limits of one owner', () => {
     const { services, url, key, later } = await open('sqlite', t, { deliveryMibPerUser: 8 })
     await connectMany(services, url, key, 32)
     const sender = await connect(services, url, key)
-    // With the other fields each frame has just under 64 KiB, and 32 of them just under 2 MiB.
+    // With the other fields each frame has just under 64 KiB; a message to all is 32 frames, just under 2 MiB.
     const data = 'x'.repeat(65_250)
     assert.equal((await sendUntilRefused(sender, data)).passed, 9)
     await later(1000)
@@ -136,7 +136,8 @@ describe('limits over all connections of one owner', () => {
     await later(1000)
     const [one, other] = agents as [Client, Client]
     one.received.length = 0
-    // After a second 60 of the 200 frames are left; 7 messages of 60 KB count as 56.
+    // The 140 frames beyond the limit of 1000 count too, so after a second 60 of the next 200 are left. Each of the 7
+    // messages of 60 KB counts as 8.
     for (let n = 0; n < 7; n++)
       one.send({ type: 'send', id: `${n}`, to: 'unknown', data: 'x'.repeat(60_000) })
     for (let n = 0; n < 7; n++) await one.next('sent')

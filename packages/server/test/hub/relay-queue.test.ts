@@ -11,7 +11,7 @@ const MIB = 1024 * 1024
 /** The largest frame. */
 const FRAME = 'x'.repeat(64 * 1024)
 
-/** The relay of a node with one peer, whose events are published only after `release()`. */
+/** The relay of a node with one peer. Events that the relay sends are published only after `release()`. */
 function openRelay() {
   const published: Event[] = []
   let release = () => {}

@@ -378,7 +378,7 @@ describe('a resume token', () => {
   })
 })
 
-/** Reconnects until a resumption is refused; returns the close status and the number of resumptions before it. */
+/** Reconnects until a resumption is refused; returns how many succeeded, the close status, and the last ready client. */
 async function resumeUntilRefused(
   services: Services,
   urls: readonly string[],
@@ -470,18 +470,18 @@ describe('on two nodes, a connection', () => {
     assert.equal(secondResumption.ready.resumed, false)
   })
 
-  /** Two nodes, of which the first hands a connection over only after `giveUp()`. */
+  /** Two nodes, of which the first hands a connection over to the second only after `handOver()`. */
   async function openSlow(t: TestContext) {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
-    const { promise: givenUp, resolve: giveUp } = Promise.withResolvers<void>()
+    const { promise: handedOver, resolve: handOver } = Promise.withResolvers<void>()
     const { promise: asked, resolve: noteAsked } = Promise.withResolvers<void>()
     const events: HubDeps['events'] = {
       ...services.storage.events,
       async publish(event, to) {
         if (event.type === 'hub.relay' && event.message.kind === 'released') {
           noteAsked()
-          await givenUp
+          await handedOver
         }
         await services.storage.events.publish(event, to)
       },
@@ -500,14 +500,14 @@ describe('on two nodes, a connection', () => {
       await to.hub.sweep()
       to.hub.tick()
     }
-    return { services, user, from, to, giveUp, startResuming, later }
+    return { services, user, from, to, handOver, startResuming, later }
   }
 
   test('that five agents ask for at once ends with its key like any other', async t => {
-    const { services, user, from, to, giveUp, startResuming, later } = await openSlow(t)
+    const { services, user, from, to, handOver, startResuming, later } = await openSlow(t)
     const key = await makeKey(services, user.id, { expiresAt: services.clock.now() + 50_000 })
     const attempts = await startResuming(key, await connect(services, from.url, key), 5)
-    giveUp()
+    handOver()
     const clients = await Promise.all(attempts)
     const [resumed, ...others] = clients.filter(({ ready }) => ready.resumed)
     assert.equal(others.length, 0)
@@ -517,7 +517,7 @@ describe('on two nodes, a connection', () => {
   })
 
   test('whose key gets an earlier expiry while the connection moves ends with the key', async t => {
-    const { services, user, from, giveUp, startResuming, later } = await openSlow(t)
+    const { services, user, from, handOver, startResuming, later } = await openSlow(t)
     const key = await makeKey(services, user.id)
     const [asking] = await startResuming(key, await connect(services, from.url, key), 1)
     await services.apiKeys.rotate(user.id, key.id, 50, caller())
@@ -527,7 +527,7 @@ describe('on two nodes, a connection', () => {
       await setImmediate()
       await services.apiKeys.findMany([key.id])
     }
-    giveUp()
+    handOver()
     const resumedClient = await asking!
     assert.equal(resumedClient.ready.resumed, true)
     await later(50_000)

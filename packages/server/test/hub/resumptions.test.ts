@@ -104,7 +104,7 @@ describe('a connection that moves here', () => {
     await until('both ask', () => hub.connectionCount === 2)
     client.socket.terminate()
     await until('the first one is gone', () => hub.connectionCount === 1)
-    // The hub has read the status of the key, and now waits for the connection.
+    // Lets the hub read the status of the key, so that it waits only for the connection to arrive.
     for (let read = 0; read < 3; read++) {
       await setImmediate()
       await services.apiKeys.findMany([key.id])

@@ -8,7 +8,7 @@ export interface FaultProxy {
   port: number
   /** Resets all connections, and forwards new ones to another server. */
   forwardTo(url: string): void
-  /** The URL with the proxy's host and port, and without the longer timeouts of test databases. */
+  /** The URL with the proxy's host and port, and the service's own timeouts instead of the longer ones of tests. */
   through(url: string): string
   /** Delays every chunk in both directions by `ms` milliseconds. */
   delay(ms: number): void

@@ -6,7 +6,7 @@ export interface Finding {
   before: string
 }
 
-/** A place where a secret is output on purpose, to its recipient. */
+/** A place where a secret is output on purpose, to its recipient, or where another number may equal a login code. */
 interface Allowance {
   kinds: readonly string[]
   place: RegExp

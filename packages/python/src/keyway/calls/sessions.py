@@ -9,7 +9,7 @@ from ..objects import Page, SessionObject
 
 
 class SessionCalls:
-    """Ending sessions requires a session."""
+    """The account's sessions. All calls need a session, or a key without scopes."""
 
     def __init__(self, transport: Transport) -> None:
         self._call = transport.call
@@ -24,5 +24,5 @@ class SessionCalls:
         await self._call("DELETE", f"/v1/sessions/{segment(session_id)}")
 
     async def revoke_others(self) -> None:
-        """Ends all but the calling session."""
+        """Ends all sessions but the calling one; all of them if called with a key."""
         await self._call("DELETE", "/v1/sessions")
