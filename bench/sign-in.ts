@@ -40,7 +40,7 @@ const UNLIMITED_SETTINGS = {
 }
 const SLOW_COMMIT = new URL('./support/slow-commit.mjs', import.meta.url).pathname
 const SLOW_COMMIT_MS = 10
-/** Milliseconds added to each commit: none, as on a local disk with durable writes, as on a slow cloud volume. */
+/** Milliseconds added to each commit: none, the time of a durable write to a local disk, and to a slow cloud volume. */
 const ADDED_COMMIT_MS = [0, 5, SLOW_COMMIT_MS]
 const CONCURRENCY = 64
 
@@ -146,7 +146,7 @@ async function measureOnPostgres(): Promise<Row[]> {
   return rows
 }
 
-/** Runs the call once in this process, and records its SQL statements. */
+/** Records the SQL statements of one call, made in this process. */
 async function record(database: BenchDatabase, call: Call, number: number): Promise<RecordedStatement[]> {
   const services = await openServices(configOf(database), createLog('error'))
   try {

@@ -178,7 +178,7 @@ function importedBy(test: string): Set<string> {
   return sources
 }
 
-/** The file and the enclosing function, with which a mutant's key begins. */
+/** The file, and the function that contains the mutant: the part of its key before the colon. */
 function functionOf({ file, key }: Pick<Mutant, 'key'> & { file: string }): string {
   return `${file} ${key.slice(0, key.indexOf(':'))}`
 }

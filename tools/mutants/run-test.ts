@@ -9,7 +9,7 @@ export const ROOT = join(import.meta.dirname, '../..')
 
 const TOOL_FOLDER = import.meta.dirname
 const UNTRACKED_PROMISES = join(ROOT, 'packages/server/test/support/untracked-promises.cjs')
-/** Both engines run the same tests, so those of PostgreSQL are skipped. */
+/** The tests on PostgreSQL, which are those on SQLite, are skipped by this title unless `onBothEngines`. */
 const SKIPPED_TITLE = 'on postgres'
 const KILL_GRACE_MS = 1_000
 

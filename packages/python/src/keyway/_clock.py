@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of the running event loop."""
+    """The system's monotonic clock, and the timers of the running event loop."""
 
     def now(self) -> float:
         return time.monotonic()

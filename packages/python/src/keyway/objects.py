@@ -103,7 +103,7 @@ class CreatedApiKey(ApiKeyObject):
 
 
 class AgentTokenAnswer(TypedDict):
-    """An agent token, and its lifetime in seconds."""
+    """An agent token, the id of the key's owner (`agent_id`), and the token's lifetime in seconds."""
 
     token: str
     agent_id: str

@@ -36,7 +36,10 @@ export function linesOf(path: string): string[] {
   return readFileSync(path, 'utf8').split(/(?<=\n)/)
 }
 
-/** Changes a backup's lines as an attacker could: recomputes the checksum of the old format, which needs no secret. */
+/**
+ * Changes a backup's lines as an attacker without the secret could: recomputes the checksum of format 1, but keeps the
+ * MAC of format 2.
+ */
 export function changeBackup(file: string, target: string, change: (lines: string[]) => string[]): void {
   const changedLines = change(gunzipSync(readFileSync(file)).toString().trimEnd().split('\n'))
   const lastLine = changedLines.pop()!

@@ -131,8 +131,8 @@ forEachEngine(engine => {
       assert.ok(removedRows <= 10)
       removedCount += removedRows
     }
-    // Rows in each of the two tables: three hours and one day of the erased person, and an hour and a day of each of the
-    // person's three keys.
+    // Rows in each of `usage_counts` and `usage_refusals`: three hours and one day of the erased person's total, and an
+    // hour and a day of each of the person's three keys.
     assert.equal(removedCount, 2 * (3 + 1 + 3 + 3))
     assert.deepEqual(
       [await hoursOf(erasedUser!.id), await hoursOf(recentlyErasedUser!.id), await hoursOf(liveUser!.id)],

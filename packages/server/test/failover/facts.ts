@@ -47,7 +47,8 @@ export async function lostFacts({ keys, charged }: Facts, observer: Observer): P
   for (const key of keys.values()) {
     const code = await observer.exchange(key)
     if (key.state === 'revoked' && code === null) losses.revocations.push(key.id)
-    // A revoked key that is unknown was created in lost transactions. A key that is `ending` may be revoked by now.
+    // An unknown key is lost even if it was revoked, since its creation was acknowledged. A key that is `ending` may be
+    // revoked by now.
     if (code === 'invalid_api_key' || (key.state === 'active' && code !== null)) losses.keys.push(key.id)
   }
   for (const [userId, amount] of charged)

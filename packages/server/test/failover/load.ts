@@ -9,7 +9,7 @@ import type { Facts, KeyFact } from './facts.ts'
 
 const PAUSE_MS = 40
 const RETRY_MS = 100
-/** Amounts are small, so that the credit of a new account lasts for the whole run. */
+/** In millionths of a dollar: so small that the credit of a new account lasts for the whole run. */
 const MAX_CHARGE = 100
 
 /** A person with a session, keys, charges, and an agent on each node. */

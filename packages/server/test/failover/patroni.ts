@@ -24,7 +24,7 @@ export interface PatroniCluster extends AsyncDisposable {
   untilTakenOver(former: string): Promise<void>
   /** Resolves when both members run, and the standby has everything that the primary has. */
   untilReplicated(): Promise<void>
-  /** Stops or resumes replication. Whatever a member sends to the other while it is stopped is lost. */
+  /** Stops or resumes replication. What a member sends to the other while replication is stopped is lost. */
   replicate(isOn: boolean): void
 }
 

@@ -10,15 +10,15 @@ import { exchange, type Load, startLoad, successes, untilAnswered } from './load
 import { type PatroniCluster, startCluster } from './patroni.ts'
 
 const PEOPLE = 4
-/** How long the load runs before each kill. */
+/** How long the load runs without a fault before each kill, and after the last one. */
 const QUIET_MS = 3000
 const RECOVERY_MS = 90_000
 /** Longer than the longest back-off of an agent. */
 const RETURN_MS = 60_000
 
 /**
- * Kills the primary `kills` times under load, each time after the standby has caught up, and then the standby. Returns
- * the violations.
+ * Kills the primary `kills` times under load, each time after the standby has caught up; at the end kills the standby
+ * once. Returns the violations.
  */
 export async function synchronousFailovers(seed: number, kills: number): Promise<string[]> {
   await using cluster = await startCluster({ synchronous: true })

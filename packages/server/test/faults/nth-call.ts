@@ -12,8 +12,8 @@ interface StoreOperation {
   name: string
   /** Sets up what the operation needs, without faults; returns the operation. */
   prepare(services: Services, n: number): Promise<() => Promise<unknown>>
-  /** Error codes that are no violation: of the first attempt, or of a retry after an attempt that took effect. */
-  retryCodes?: string[]
+  /** Error codes that are no violation, of the failed attempt or the retry: an attempt may have taken effect. */
+  acceptedCodes?: string[]
 }
 
 const OPERATIONS: StoreOperation[] = [
@@ -26,7 +26,7 @@ const OPERATIONS: StoreOperation[] = [
   },
   {
     name: 'verify, new account',
-    retryCodes: ['magic_link_used'],
+    acceptedCodes: ['magic_link_used'],
     async prepare(services, n) {
       const email = address(`new-${n}@example.com`)
       const { token } = await services.sendTo(email)
@@ -35,7 +35,7 @@ const OPERATIONS: StoreOperation[] = [
   },
   {
     name: 'verify, known account',
-    retryCodes: ['magic_link_used'],
+    acceptedCodes: ['magic_link_used'],
     async prepare(services, n) {
       const email = address(`known-${n}@example.com`)
       await services.signIn(email)
@@ -52,7 +52,7 @@ const OPERATIONS: StoreOperation[] = [
   },
   {
     name: 'reuse',
-    retryCodes: ['refresh_token_reused'],
+    acceptedCodes: ['refresh_token_reused'],
     async prepare(services, n) {
       const { tokens } = await services.signIn(`reuse-${n}@example.com`)
       await services.sessions.refresh(tokens.refreshToken, null, caller())
@@ -77,7 +77,7 @@ const OPERATIONS: StoreOperation[] = [
   ...(['exchange', 'revoke', 'rotate', 'revoke by holder'] as const).map(
     (name): StoreOperation => ({
       name,
-      retryCodes: name === 'rotate' ? ['api_key_replaced', 'api_key_inactive'] : [],
+      acceptedCodes: name === 'rotate' ? ['api_key_replaced', 'api_key_inactive'] : [],
       async prepare(services, n) {
         const { user } = await services.signIn(`${name.replaceAll(' ', '-')}-${n}@example.com`)
         const newKey = {
@@ -100,7 +100,7 @@ const OPERATIONS: StoreOperation[] = [
   ...(['suspend', 'activate', 'delete'] as const).map(
     (name): StoreOperation => ({
       name,
-      retryCodes: name === 'delete' ? ['not_found'] : [],
+      acceptedCodes: name === 'delete' ? ['not_found'] : [],
       async prepare(services, n) {
         const { user } = await services.signIn(`${name}-${n}@example.com`)
         if (name === 'activate') await services.users.suspend(user.id)
@@ -158,10 +158,10 @@ export async function failNthStoreCall(
         if (!wasInjected) break
         faults++
         const isExpected =
-          firstCode === 'unavailable' || firstCode === 'ok' || operation.retryCodes?.includes(firstCode)
+          firstCode === 'unavailable' || firstCode === 'ok' || operation.acceptedCodes?.includes(firstCode)
         if (!isExpected) violations.push(`${operation.name}, call ${n}: answered "${firstCode}"`)
         const retryCode = await codeOf(act())
-        if (retryCode !== 'ok' && !operation.retryCodes?.includes(retryCode))
+        if (retryCode !== 'ok' && !operation.acceptedCodes?.includes(retryCode))
           violations.push(`${operation.name}, call ${n}: the retry was answered "${retryCode}"`)
       }
       violations.push(

@@ -40,7 +40,7 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
     const acceptedEntries = answers.filter(answer => typeof answer !== 'string')
     return { won: acceptedEntries, refused: answers.filter(answer => typeof answer === 'string') }
   }
-  /** What the lineage has spent in the current day and month, and in total. */
+  /** What a key, its predecessors and its successors have spent in the current day and month, and in total. */
   const spent = async (key = apiKey) => {
     const sums = (await services.store.billing.spentOf([key.lineageId])).get(key.lineageId)!
     return SPEND_PERIODS.map(per => spentIn(per, sums, services.clock.now()))

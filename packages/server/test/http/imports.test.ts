@@ -8,7 +8,7 @@ import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basicAuthorization, openServer } from '../support/http.ts'
 import { until } from '../support/patience.ts'
 
-/** A key of another system, with 128 random bits or more. */
+/** The `n`th key of another system; the digest stands for its random bits. */
 const foreignKey = (n: number) => `sk_live_${createHash('sha256').update(`key ${n}`).digest('hex')}`
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 

@@ -33,7 +33,7 @@ async function connect(
   return Object.assign(client, { ready: await client.next('ready') })
 }
 
-/** Breaks the connection without a close frame; resolves when the hub holds it. */
+/** Breaks a connection without a close frame; resolves when the hub has noticed that, and keeps it for a resumption. */
 async function cut(client: Resumable, isListed: () => Promise<boolean>): Promise<void> {
   client.socket.terminate()
   await until('the hub noticed the break', async () => !(await isListed()))
@@ -522,7 +522,7 @@ describe('on two nodes, a connection', () => {
     const [asking] = await startResuming(key, await connect(services, from.url, key), 1)
     await services.apiKeys.rotate(user.id, key.id, 50, caller())
     await later(0)
-    // Lets the hub read the change before the connection arrives.
+    // Lets the new node read the key's new expiry before the old one hands the connection over.
     for (let read = 0; read < 3; read++) {
       await setImmediate()
       await services.apiKeys.findMany([key.id])
@@ -712,7 +712,7 @@ describe('numbered sends', () => {
     );
     assert.equal(await answerTo({ seq: 3, data: 1 }), 'rate_limited')
     assert.equal(await answerTo({ seq: 4, data: 1 }), 'out_of_order')
-    // This is refused before the message is encoded, so its excessive length is not noticed.
+    // Both are refused before the message is encoded, so its excessive length is not noticed.
     assert.equal(await answerTo({ seq: 3, data: 'x'.repeat(65_400) }), 'rate_limited')
     assert.equal(await answerTo({ seq: 4, data: 'x'.repeat(65_400) }), 'out_of_order')
     services.clock.advance(10_000)

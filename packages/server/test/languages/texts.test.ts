@@ -43,7 +43,7 @@ test('texts of a language compile only with every text, placeholder and plural f
   >
   // @ts-expect-error Polish has more forms
   const polish = german satisfies Translation<typeof example, 'pl'>
-  // @ts-expect-error the general form must count
+  // @ts-expect-error the form `other` must contain {count}
   const withoutCount = { ...german, counted: { one: '{name}', other: '{name}' } } satisfies Translation<
     typeof example,
     'de'

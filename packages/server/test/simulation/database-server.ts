@@ -91,7 +91,10 @@ export class DatabaseServer {
     for (const message of messages) this.#broker.publish(message)
   }
 
-  /** Ends all connections as a restart of the database does: changes that were not committed are lost. */
+  /**
+   * Ends all connections as a restart of the database does: changes that were not committed are lost. `areDelivered`
+   * says whether requests in transit still reach the server.
+   */
   dropAll(areDelivered: boolean): void {
     for (const connection of [...this.connections]) connection.drop(areDelivered)
   }

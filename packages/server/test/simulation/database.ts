@@ -6,7 +6,7 @@ import { type RowLocks, watchRows } from './row-locks.ts'
 
 /** A transaction of the simulated database. */
 export class SimulatedTransaction {
-  /** Its changes as a changeset, while those of another transaction are applied to the connection. */
+  /** Its changes as a changeset; null while they are applied to the connection, and if there are none. */
   changes: Uint8Array | null = null
   session: Session | null = null
   readonly locks = new Set<string>()

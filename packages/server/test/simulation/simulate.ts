@@ -21,7 +21,7 @@ export async function simulate(
   process.on('unhandledRejection', onError)
   process.on('uncaughtException', onError)
   try {
-    // The service takes random bytes from pools, which an earlier run may have filled.
+    // The service takes random bytes from pools, which an earlier run may have filled; this run fills them again.
     refill(() => newId(0))
     refill(() => randomToken(32))
     return await world.run()

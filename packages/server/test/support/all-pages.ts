@@ -47,7 +47,7 @@ export async function sourceOf(url: string, headers: Record<string, string>): Pr
   return answer.text()
 }
 
-/** One of each kind of document; their content is in English. */
+/** Documents of every kind; their content is in English. */
 const DOCUMENTS = [
   '/docs',
   '/docs/agents',

@@ -27,7 +27,7 @@ export interface TestStorage {
   close(): Promise<void>
 }
 
-/** Calls `define` in a `describe` per engine. Without PostgreSQL the tests on it are skipped: missing-servers.ts. */
+/** Calls `define` in a `describe` per engine. Without PostgreSQL its tests are skipped, or fail with `CI=true`. */
 export function forEachEngine(define: (engine: EngineName) => void): void {
   describe('on sqlite', () => define('sqlite'))
   describe('on postgres', { skip: postgresMissing() }, () => define('postgres'))

@@ -105,8 +105,8 @@ async function violationsOf(page: Page): Promise<string[]> {
 }
 
 /**
- * Returns how much wider than the window the page is, with the elements that overflow, and the table cells whose
- * content overflows into the next cell.
+ * A script that returns how much wider than the window the page is, with the elements that overflow, and the table
+ * cells whose content overflows into the next cell.
  */
 const TOO_WIDE = `(() => {
   const found = []

@@ -22,7 +22,7 @@ export function hasPreviousVersion(): boolean {
   return spawnSync('git', ['cat-file', '-e', `${PREVIOUS_COMMIT}^{commit}`], { cwd: ROOT }).status === 0
 }
 
-/** Unpacks the previous version into a folder. Its lock file has the same dependencies as the current one. */
+/** Unpacks the previous version into a folder. It runs with the current dependencies, which its lock file has too. */
 export function unpackPreviousVersion(): PreviousVersion {
   const { path, remove } = temporaryFolder()
   const archive = spawnSync('git', ['archive', PREVIOUS_COMMIT, 'package.json', 'packages'], {

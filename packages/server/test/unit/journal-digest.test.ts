@@ -21,7 +21,10 @@ function open(t: TestContext) {
   t.after(remove)
   return {
     folder,
-    /** Writes these entries to a new file, and closes the file unless `isCut`. */
+    /**
+     * Writes these entries to a new file. If `isCut`, the file lacks the last of them, and the line that marks the file
+     * as complete.
+     */
     async write(entries: readonly JournalEntry[], { at = NOON, instance = 'service', isCut = false } = {}) {
       const existingFiles = await journalFiles(folder).catch((): string[] => [])
       const journal = await openJournal(folder, { clock: { now: () => at }, secrets, instance })

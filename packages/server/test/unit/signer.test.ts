@@ -114,7 +114,7 @@ function openSigner(t: TestContext, log: Log = createLog('silent'), openWorker?:
   return signer
 }
 
-/** Signs in turn after turn until the thread runs, without waiting for what the thread signs. */
+/** Requests signatures in each turn of the event loop until the thread runs, without waiting for those it makes. */
 async function untilThreadRuns(signer: Signer): Promise<void> {
   await until('the thread runs', async () => {
     for (let turn = 0; turn < 50 && !signer.hasThread; turn++) {
@@ -125,7 +125,7 @@ async function untilThreadRuns(signer: Signer): Promise<void> {
   })
 }
 
-/** Signs in turn after turn until the thread runs. */
+/** Requests ten signatures at a time until the thread runs. */
 async function makeBusy(signer: Signer): Promise<void> {
   await until('the thread runs', async () => {
     for (let turn = 0; turn < 50; turn++) await signMany(signer, 10)

@@ -1,4 +1,4 @@
-"""The range of a usage report."""
+"""The parameters of a usage report."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ export interface Measurement {
   resources: number
   heapBytes: number
   residentBytes: number
-  /** Duration of one tick over all connections. */
+  /** Duration of one call of `hub.tick()`, which checks all connections. */
   tickMs: number
 }
 

@@ -15,8 +15,8 @@ type Order<Op extends Command> = Extract<RelayMessage, { kind: 'order' }> & {
   order: Extract<RelayCommand, { op: Op }>
 }
 
-/** How far ahead the heartbeats of peers are recorded, so that peers count as alive for the whole test. */
-const LEASE_MS = 86_400_000
+/** How far in the future the heartbeats of peers are recorded, so that peers count as alive for the whole test. */
+const HEARTBEAT_LEAD_MS = 86_400_000
 
 /** Another node, played by the test: it sees what the hub sends to it, and sends what the test says. */
 export interface Peer {
@@ -83,7 +83,7 @@ export async function openAmongPeers(
     if (hasUser) await locations.enter(peer.id, [user.id])
     peer.start = async () => {
       const abilities = { sealsEvents: true, relayVersion: version }
-      const seenAt = now + LEASE_MS
+      const seenAt = now + HEARTBEAT_LEAD_MS
       await presence.heartbeat({ id: peer.id, startedAt: now, seenAt, version: 'test', ...abilities })
       peer.confirms = !isSilent
       if (version > 0) peer.order({ op: 'ping', relayVersion: version })
@@ -152,8 +152,9 @@ function createPeer(
 }
 
 interface Release {
-  /** The kept messages, each with its origin. Unless `heldSeq` is given, all of them were written to the agent. */
+  /** The kept messages, each with its origin. */
   messages?: [origin: string, frame: string][]
+  /** The number of the last message before the agent's socket broke; by default that of the last kept message. */
   heldSeq?: number
   /** See `MessageLog.leftNodes`. */
   passed?: [nodeId: string, number: number][]

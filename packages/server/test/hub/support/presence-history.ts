@@ -5,8 +5,8 @@ import { Random } from '../../support/random.ts'
 import { PresenceWorld } from './presence-world.ts'
 
 /**
- * How late a watcher may be, in milliseconds: until the lease and a heartbeat of a dead node have passed, or until two
- * `watch` queries to a node that is cut off have failed and the database is read (docs/hub-protocol.md, section 4).
+ * How late a watcher may be, in milliseconds: until a dead node is stale and the next heartbeat notices that, or until
+ * two `watch` queries to a node that is cut off have failed and the database is read (docs/hub-protocol.md, Presence).
  */
 const MAX_WATCHER_DELAY_MS = 15_000
 const ROUNDS = 4
