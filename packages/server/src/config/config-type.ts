@@ -68,7 +68,7 @@ export interface Config {
   maxActiveKeys: number
   /** Limit of successful exchanges of one key on one node. */
   exchangeLimits: RateWindow[]
-  /** Upper bound of the limits of every key. */
+  /** Request limits that hold for every key; the limits of its owner may only be lower. */
   keyLimits: RequestLimit[]
   /** Request limits of a key that is created without any. */
   keyDefaults: RequestLimit[]

@@ -36,7 +36,7 @@ export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
  */
 export const RENEWAL_ALLOWANCE: Allowance = { burst: 10, perSecond: 1 / 6 }
 
-/** False if the renewal must wait. */
+/** Counts a renewal; false if the connection has renewed too often, so that this one must be refused. */
 export function takeRenewal(renewals: Bucket, now: Instant): boolean {
   if (refill(renewals, RENEWAL_ALLOWANCE, now) < 1) return false
   renewals.level--
