@@ -184,7 +184,7 @@ export interface UsageBucketObject {
     connected_seconds: number;
     messages_sent: number;
     messages_received: number;
-    /** Decimal. */
+    /** US dollars, as a decimal. */
     charged: string;
 }
 export interface UsageAnswer {

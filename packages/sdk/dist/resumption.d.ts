@@ -4,7 +4,7 @@ import type { HubConnection, ReadyFrame } from './hub-connection.js';
 /** A logical connection to the hub: it continues over successive sockets, as long as it is resumed. */
 export interface HubSession {
     connectionId: string;
-    /** Absent where the hub cannot resume. */
+    /** Undefined if the hub cannot resume connections. */
     resumeToken: string | undefined;
     resumeSeconds: number;
     /** The sequence number of the last message that arrived. */

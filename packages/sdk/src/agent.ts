@@ -312,7 +312,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     }
     if (reconnect === 'exchange') this.#tokens.forget()
     const wait = this.#retries.next(reconnect, failure, this.#clock.random())
-    // An attempt in progress (the successor of a drained connection) continues.
+    // If an attempt is in progress by then (to replace a drained connection), `#dial` starts no second one.
     this.#dialAfter(wait)
     this.#disconnected({
       ...(close ?? closeFromError(failure)),

@@ -6,7 +6,7 @@ import { HUB_RESUME_PREFIX } from './protocol.ts'
 /** A logical connection to the hub: it continues over successive sockets, as long as it is resumed. */
 export interface HubSession {
   connectionId: string
-  /** Absent where the hub cannot resume. */
+  /** Undefined if the hub cannot resume connections. */
   resumeToken: string | undefined
   resumeSeconds: number
   /** The sequence number of the last message that arrived. */

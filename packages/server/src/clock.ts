@@ -127,7 +127,10 @@ export function createClock(
     return monotonic
   }
 
-  /** The range of offsets that the fastest of several answers permits. The reference is truncated to milliseconds. */
+  /**
+   * The range in which the offset lies, by the fastest of several answers. Its end allows for a reference whose time is
+   * truncated to milliseconds.
+   */
   async function measure(read: () => Promise<Instant>): Promise<{ earliest: number; latest: number }> {
     let narrowestInterval = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
     for (let attempt = 0; attempt < MEASUREMENTS; attempt++) {

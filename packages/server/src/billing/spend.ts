@@ -27,7 +27,7 @@ export interface KeySpend {
   amount: MicroDollars
   /** The period whose limit refused the charge; null if the charge was booked. */
   refusedBy: SpendPeriod | null
-  /** The instant of the entry, which decides its day and month. */
+  /** The instant of the ledger entry, or of the refusal, which decides the day and the month of the charge. */
   at: Instant
 }
 

@@ -72,7 +72,7 @@ function pixels(): Buffer {
   return lines
 }
 
-/** How much of a pixel the key covers, from 0 to 15. */
+/** How much of a pixel the lines of the drawn key cover, from 0 to 15. */
 function shadeAt(x: number, y: number): number {
   const unit = DRAWING_SIDE / TOUCH_ICON_SIDE
   const [atX, atY] = [(x + 0.5) * unit, (y + 0.5) * unit]

@@ -108,7 +108,10 @@ function section(title: string, lines: string[][]): string {
   )
 }
 
-/** For each window of an address: the number of accepted sends, and if it is full, when it accepts the next. */
+/**
+ * For each window of the address's two buckets (the mailbox's, and that of recognised browsers): the number of accepted
+ * sends, and, if the window is full, when it accepts the next.
+ */
 async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()
   const windows = config.magicLinkLimits

@@ -39,8 +39,8 @@ export type Registration = (
 ) => Promise<RegisteredClient | { error: string; description: string }>
 
 /**
- * Dynamic client registration (RFC 7591), without authentication where the operator allows it. A client to which
- * no person consents is removed after some days.
+ * Dynamic client registration (RFC 7591), for operators that allow it. It needs no authentication. A client to which no
+ * person consents is removed after some days.
  */
 export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
   const registrationsByNetwork = createKeyedWindows({

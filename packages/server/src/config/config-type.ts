@@ -18,8 +18,8 @@ export interface Config {
   database: { engine: 'sqlite'; file: string } | { engine: 'postgres'; url: string }
   events: { kind: 'in-process' } | { kind: 'postgres'; url: string } | { kind: 'redis'; url: string }
   /**
-   * Decoded secrets: the first one encrypts, all of them decrypt. With SQLite and no setting, empty until
-   * `loadOrCreateSecret` has read the file.
+   * Decoded secrets: the first one encrypts, all of them decrypt. With SQLite and without KEYWAY_SECRET, empty until
+   * `loadOrCreateSecret` (keyway-secret.ts) has read or created the file `secret` in `dataDir`.
    */
   secrets: Buffer[]
   mail:

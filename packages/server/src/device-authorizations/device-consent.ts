@@ -7,14 +7,14 @@ import type { Transaction } from '../store.ts'
 import type { DeviceAuthorization } from './device-authorization.ts'
 
 /**
- * Whether the approval is stored as a consent. The keyway command gets a key instead, which is listed and revoked as
- * such.
+ * Whether the approval is stored as a consent. The SDK's command (`keyway-cli`) gets a key instead, which is listed and
+ * revoked as such.
  */
 function isStoredAsConsent({ clientId }: DeviceAuthorization): boolean {
   return clientId !== CLI_CLIENT_ID
 }
 
-/** Records the person's consent to what the page showed, unless the app needs none or is the keyway command. */
+/** Records the person's consent to what the page showed, unless the app needs none or is the SDK's command. */
 export async function grantConsent(
   tx: Transaction,
   approved: DeviceAuthorization,

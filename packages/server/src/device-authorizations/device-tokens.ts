@@ -13,7 +13,7 @@ import { KEYS_CREATE } from './keyway-cli.ts'
 export interface DeviceGrant {
   user: User
   session: Session
-  /** All approved scopes; the session of the keyway command has only `keys:create`. */
+  /** All approved scopes, also for the SDK's command (`keyway-cli`), whose session has only `keys:create`. */
   scopes: readonly string[]
 }
 
@@ -57,7 +57,7 @@ export function createDeviceTokens({
     },
   }
 
-  /** The session of the keyway command may only create a key, and ends when the time for that has passed. */
+  /** The session of the SDK's command may only create a key, and ends when the time for that has passed. */
   function grantOf(app: App, { scopes, resource, authTime, signInId }: DeviceAuthorization) {
     const isCli = app.id === CLI_CLIENT_ID
     const grant: AppGrant = {

@@ -52,9 +52,10 @@ export async function drainHttp(
 }
 
 /**
- * Accepts connections until the kernel's queue is empty or ACCEPT_MS have passed. The last iteration of the event loop
- * must have been short, so that few can have arrived since it polled the queue. The kernel resets connections that are
- * still queued when the socket is closed, and a proxy answers 502 for a POST that it has sent on one of them.
+ * Accepts connections until the kernel's queue is empty or ACCEPT_MS have passed. The queue counts as empty after an
+ * iteration of the event loop that accepted none and was so short that hardly any can have arrived since it polled the
+ * queue. The kernel resets connections that are still queued when the socket is closed, and a proxy answers 502 for a
+ * POST that it has sent on one of them.
  */
 async function acceptQueued(server: Server): Promise<void> {
   let acceptedCount = 0

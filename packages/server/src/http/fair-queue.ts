@@ -334,7 +334,8 @@ function createRoundRobin(clock: () => number) {
   }
 
   /**
-   * Remembers the used time of a network that has left the queue, for its next request, which may be queued already.
+   * Passes on the used time of a network's removed queue: to its current queue, if new requests have created one, else
+   * to the queue that its next request creates.
    */
   function rememberUsedTime(network: string, { usedMs }: NetworkQueue, currentQueue?: NetworkQueue): void {
     if (usedMs < MIN_USED_MS) return

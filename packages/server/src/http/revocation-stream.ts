@@ -2,7 +2,7 @@ import { SECOND } from '../clock.ts'
 
 /** One page of the feed of revocations, oldest first. */
 interface StreamPage {
-  /** Each entry with the cursor of what follows it. */
+  /** Each entry, with the cursor of a page that begins after it. */
   entries: readonly { data: { id: string }; cursor: string }[]
   hasMore: boolean
   cursor: string

@@ -24,9 +24,9 @@ export interface ConnectionChecksDeps {
 }
 
 /**
- * Returns a pass over all connections, instead of timers for each: it closes expired ones, those that take too long to
- * become ready, and all while the database does not answer. It also sends expiry notices and pings, meters open time,
- * terminates silent connections, and closes connections of owners with too many unsent bytes.
+ * Returns a pass over all connections, instead of timers for each. It closes expired ones, those that take too long to
+ * become ready, and, while the database has not answered for too long, all of them. It also sends expiry notices and
+ * pings, meters open time, terminates silent connections, and closes those of owners with too many unsent bytes.
  */
 export function createConnectionChecks(deps: ConnectionChecksDeps): () => void {
   const { clock, metering, registry, freshness, renewals, maxUnsentBytesPerUser = MAX_UNSENT_BYTES } = deps

@@ -211,7 +211,10 @@ export function createLocations(deps: LocationsDeps): Locations {
     void announce(usersByNode, userIds)
   }
 
-  /** Notifies all nodes, while locations cannot be recorded and the user's nodes are therefore unknown. */
+  /**
+   * Tells all nodes that these users have connections here. Used while locations cannot be recorded, so that it is
+   * unknown which nodes have connections of these users.
+   */
   function notifyAllNodes(userIds: readonly string[]): void {
     void announce(new Map(presence.currentPeers().map(node => [node, [...userIds]])), userIds)
   }

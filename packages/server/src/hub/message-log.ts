@@ -78,7 +78,7 @@ export class MessageBudget {
     this.#max = max
   }
 
-  /** Bytes in use. */
+  /** Bytes that all owners use. */
   get total(): number {
     return this.#total
   }

@@ -18,7 +18,7 @@ interface Feed {
   version: number
   changes: PresenceChange[]
   timer: NodeJS.Timeout | undefined
-  /** Ids of the nodes that watch, each with the end of its lease. */
+  /** Ids of the nodes that watch, each with the instant at which its watch ends unless it queries again. */
   watchedBy: Map<string, Instant>
 }
 

@@ -152,7 +152,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (!connection || !isClaimable(connection, moveRequest)) return null
     const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
     const { log, sends } = connection.handOver()
-    // Includes messages that the agent has received, since the other node may have kept them too.
+    // Includes messages that the agent has received: the other node may have kept them too, and must recognise them.
     const messages =
       moveRequest.secretHash === null || log.keepsAllAfter(moveRequest.lastSeq) ? log.after(0) : null
     log.clear()

@@ -12,7 +12,7 @@ const BLOCK_FRACTION = 1 / 100
 const LEASE_PAUSE = SECOND
 /** A block of leased calls that was unused for this time is given back. */
 const IDLE_AFTER = 30 * SECOND
-/** Maximum number of blocks in memory; beyond it the oldest are given back. */
+/** Maximum number of blocks in memory; beyond it those that have been in memory for longest are given back. */
 const MAX_BLOCKS = 50_000
 
 export interface Quotas {

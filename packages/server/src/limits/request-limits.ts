@@ -22,7 +22,10 @@ const RENEW_BELOW = 10 * SECOND
 export const SWEEP_INTERVAL = 5 * SECOND
 /** A subject without requests is released after this time, which is longer than agents wait between two exchanges. */
 const IDLE_AFTER = 20 * MINUTE
-/** Maximum number of subjects in memory, each with at most 4 windows of 2 KB. Beyond it the oldest are released. */
+/**
+ * Maximum number of subjects in memory, each with at most 4 windows of 2 KB. Beyond it those that have been in memory
+ * for longest are released.
+ */
 export const MAX_SUBJECTS = 50_000
 /** How long a node waits before it repeats a claim that was not granted in full. */
 const RETRY_AFTER_REFUSAL_MS = 250
@@ -281,7 +284,7 @@ export function createRequestLimits({
   ): Promise<boolean> {
     const state = release(sharedState, holderId, subject.history(now), now)
     if (!(await write(subject.name, row, state, row?.wantedAt ?? null, now))) return false
-    // The subject is removed at once; waiting requests continue with a new one.
+    // Requests that began to wait for this subject meanwhile continue with a new one, which has no share yet.
     subjects.delete(subject.name)
     return true
   }

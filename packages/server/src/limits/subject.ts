@@ -166,7 +166,7 @@ export class Subject {
     }))
   }
 
-  /** The wait for each window that has no room; for all windows if all have. */
+  /** The wait for each window without room for `count` more requests; for every window if all of them have room. */
   waits(count: number, now: Instant): { per: RequestWindow; limit: number; retryAfter: number }[] {
     const fullWindows = this.#windows.filter(window => window.count.total(now) + count > window.held)
     const awaitedWindows = fullWindows.length > 0 ? fullWindows : this.#windows

@@ -19,8 +19,8 @@ export interface MagicLinkStore {
   /** The times of the n-th last sends of a bucket, for each n in `limits`. Takes no lock. */
   sendHistory(bucket: string, limits: readonly number[]): Promise<SendHistory>
   /**
-   * Locks the buckets' rows in the order of their names until the transaction ends. Returns the number of sends that
-   * each has accepted; the next send gets this number plus one.
+   * Locks the buckets' rows in the order of their names until the transaction ends. Returns how many sends each bucket
+   * has accepted. Sends are numbered from 1, so this is also the number of the bucket's last send.
    */
   lockSendBuckets(buckets: readonly string[]): Promise<Map<string, number>>
   /**

@@ -26,8 +26,8 @@ interface KeySet {
 export interface KeySets {
   /**
    * The keys of the JWK set (RFC 7517) at this URL, cached for CACHE_TIME, and fetched again after MIN_FETCH_INTERVAL
-   * if no key has the id `kid`. Empty if the set cannot be fetched. If too many sets of self-described clients
-   * (apps/app.ts) were fetched lately, that of another one is not fetched: its cached keys are returned, if any.
+   * if no key has the id `kid`. Empty if the set cannot be fetched. If too much was fetched lately for self-described
+   * clients (read-limits.ts), the set of such a client is not fetched: its cached keys are returned, if any.
    *
    * @param by who chose the URL (the client itself, or the operator), and the network of the caller
    */

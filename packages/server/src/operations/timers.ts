@@ -16,7 +16,7 @@ import { createHousekeeping } from './housekeeping.ts'
 const RELEASE_INTERVAL = 3 * SECOND
 /** Expiry warnings are due on a day, so a delay of minutes does not matter. */
 const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
-/** Interval at which people and live agents are counted for the statistics. */
+/** Interval at which live agents are counted for the statistics; people are counted only once an hour. */
 const MEASURE_INTERVAL = MINUTE
 const EXPIRED_KEYS_INTERVAL = 30 * SECOND
 const HOUSEKEEPING_INTERVAL = MINUTE

@@ -9,8 +9,8 @@ export interface SecurityEventFilter {
 
 export interface SecurityEventStore {
   /**
-   * Newest first, by one index for each filter. With both filters a page reads a bounded number of the key's events, so
-   * it may have fewer than `limit`, or none, and still be followed by another.
+   * Newest first. Each filter has an index. With both filters a page reads a bounded number of the key's events and
+   * leaves out those of other types, so it may have fewer than `limit`, or none, and still be followed by another.
    */
   list(userId: string, page: PageRequest, filter?: SecurityEventFilter): Promise<Slice<SecurityEvent>>
   prune(before: Instant, batch: number): Promise<number>

@@ -76,8 +76,8 @@ const hasExpiry = (userId: string) =>
  * One page of an owner's keys, newest first. A page of all keys, of revoked keys or of keys that never expire is read
  * from an index in this order, so it reads only the rows that it returns. For a page of expired keys, all keys with an
  * expiry are read in this order, and those that have not expired are skipped. Active keys with an expiry are read by
- * expiry and then sorted, since the index by creation may contain any number of expired keys. In both cases `+ 0` keeps
- * the planner from using the other index.
+ * expiry and then sorted, since the index by creation may contain any number of expired keys. `+ 0` keeps the planner
+ * from using the index by expiry for expired keys, and the index by creation for active ones.
  */
 function selectPage(
   userId: string,

@@ -22,7 +22,7 @@ class QueueingAdapter extends SqliteAdapter {
 const POLL_INTERVAL_MS = 500
 
 export interface SqliteEngine extends Engine {
-  /** Number of outer commits; fewer than transactions under load. */
+  /** Number of commits. Under load it is lower than that of transactions, several of which share a commit. */
   readonly commits: number
 }
 

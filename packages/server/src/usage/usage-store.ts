@@ -33,6 +33,6 @@ export interface UsageStore {
    * the number of deleted rows.
    */
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
-  /** Deletes the flush numbers of writers whose last flush was before this instant. Returns the number of writers. */
+  /** Deletes the record of each writer's last flush if that was before this instant. Returns the number of records. */
   pruneFlushes(before: Instant, batch: number): Promise<number>
 }

@@ -74,7 +74,10 @@ export function createCookies({
     theme: `${prefix}keyway_theme`,
     language: `${prefix}keyway_language`,
   }
-  /** New form secrets, by request: the cookie is only in the response, and all forms of the response must share one. */
+  /**
+   * Form secrets that were created for requests without one. All forms of a response must share one secret, and the new
+   * cookie cannot be read from the request.
+   */
   const newFormSecrets = new WeakMap<Context, string>()
   const attributes = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 

@@ -17,7 +17,7 @@ export const HELLO = { hello: 'from the Keyway pages' }
 /** How long the page of a revoked key waits for its connections to be closed. */
 const CLOSING_TIMEOUT_MS = 3 * SECOND
 const CLOSING_POLL_MS = 50
-/** Reload interval of the waiting page if no script runs, in seconds. */
+/** Reload interval in seconds of the page of a key without connections, if no script runs. */
 const REFRESH_SECONDS = 3
 
 /** /keys/:id/live: shows the agents of a key as they connect, greets them, and revokes the key. */
@@ -85,7 +85,7 @@ function renderLive(kit: PageKit, c: PageContext, view: LiveView): Response | Pr
   return kit.render(c, { ...options, refreshSeconds }, body)
 }
 
-/** The card, which script.js keeps up to date. */
+/** The card with the live connections of a key, which script.js keeps up to date. */
 export function streamedCard(view: LiveView): Html {
   const url = `/keys/${view.key.id}/live/events?seen=${stateHash(liveState(view))}`
   return html`<p class="unseen" role="status" data-announce></p><div class="live-card" id="live-card" data-stream="${url}" data-lost="${texts.live.reconnecting}">${liveCard(view)}</div>`

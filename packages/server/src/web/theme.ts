@@ -22,7 +22,7 @@ export function returnPath(c: PageContext, status: number): string | null {
   const url = new URL(c.req.url)
   // An error page does not repeat the query, which may contain a secret.
   if (status >= 400 && url.search !== '') return null
-  // `done` would show its notice again.
+  // The parameter `done` names a notice of what was done, which the page would show again.
   url.searchParams.delete('done')
   return url.pathname + url.search
 }

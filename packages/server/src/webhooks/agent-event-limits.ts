@@ -10,7 +10,10 @@ export const ANNOUNCED_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
 const MIN_CONNECTIONS = 100
 /** Maximum number of persons whose announced connections are counted. */
 const MAX_PERSONS = 10_000
-/** Maximum number of unannounced connections that are remembered; if one is evicted, its end is announced. */
+/**
+ * Maximum number of connections without `agent.connected` that are remembered. If one is evicted, its event
+ * `agent.disconnected` is not left out.
+ */
 const MAX_UNANNOUNCED = 100_000
 
 export interface AgentEventLimits {
