@@ -255,7 +255,7 @@ interface BareCommits {
   cpuMicroseconds: number
 }
 
-/** Runs the statements of verifications one after the other, without the service. */
+/** Runs the statements of verifications without the service: those of one account a commit, then of `CONCURRENCY`. */
 async function measureBareCommits(
   database: BenchDatabase,
   call: Call,

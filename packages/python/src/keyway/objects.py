@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 if TYPE_CHECKING:
 
     class Page(TypedDict, Generic[Item]):
-        """A page of a list, newest first."""
+        """A page of a list, newest first; of the revocations, oldest first."""
 
         data: List[Item]
         has_more: bool
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:  # Python 3.10 has no generic TypedDict
 
     class Page(TypedDict):
-        """A page of a list, newest first."""
+        """A page of a list, newest first; of the revocations, oldest first."""
 
 
 class RequestLimit(TypedDict):

@@ -110,7 +110,7 @@ function textOfReplayed({ counts }: Pick<ReplayReport, 'counts'>): string {
   return replayedKinds.map(([kind, count]) => `${kind.replaceAll('_', ' ')} ${count.replayed}`).join(', ')
 }
 
-/** `keyway doctor` must warn of the asynchronous standby, and find audit and signing keys in order. */
+/** `keyway doctor` must warn of the asynchronous standby, and find database, audit and signing keys in order. */
 async function expectWarning(when: string, settings: Record<string, string>): Promise<string[]> {
   const { out } = await keyway(settings, 'doctor', '--json')
   const { findings } = JSON.parse(out) as { findings: Finding[] }

@@ -6,7 +6,7 @@ import { newId } from '../../src/ids.ts'
 import type { Storage } from '../../src/store.ts'
 import { caller, openServices } from '../support/services.ts'
 
-/** A buffer of key uses. `batches` has the sizes of the batches that it passes to its notices before it stores them. */
+/** A buffer of key uses. `batches` has the sizes of the batches that it passes to `notices` before it stores them. */
 async function openLastUsed(t: TestContext) {
   const { storage, clock } = await openServices('sqlite', t)
   const batches = { uses: [] as number[], networks: [] as number[] }

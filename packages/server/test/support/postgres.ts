@@ -183,8 +183,8 @@ async function create(options: string): Promise<{ url: string; drop(): Promise<v
 let strategy: string | undefined
 
 /**
- * The clause that copies a template as files, in half the time. Servers before version 15 always copy files, without a
- * clause.
+ * The clause that copies a template as files, which takes half the time of the default. Servers before version 15 know
+ * no clause, and always copy files.
  */
 async function copyStrategyClause(): Promise<string> {
   if (strategy === undefined) {

@@ -78,7 +78,7 @@ function claims(change: Record<string, unknown> = {}): Record<string, unknown> {
 const encode = (text: string) => Buffer.from(text).toString('base64url')
 const OUR_HEADER = { alg: 'EdDSA', typ: 'agent_ws', kid: KID }
 
-/** A token with any content, signed with the service's key. */
+/** A token with any content, signed with the service's key or `secretKey`. */
 function forge(header: string | object, payload: string | object, secretKey = keyPair.secretKey): string {
   const text = (part: string | object) => encode(typeof part === 'string' ? part : JSON.stringify(part))
   const input = `${text(header)}.${text(payload)}`
