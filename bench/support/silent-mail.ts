@@ -2,8 +2,8 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 
 /**
- * A mail server that accepts connections and never responds, so that no mail is rendered while requests are measured:
- * rendering and sending a mail costs more than the request that queued it.
+ * A mail server that accepts connections and never responds, so that after the first concurrent deliveries no mail is
+ * rendered while requests are measured: rendering and sending a mail costs more than the request that queued it.
  */
 export async function startSilentMail(): Promise<AsyncDisposable & { settings: Record<string, string> }> {
   const server = createServer(socket => socket.on('error', () => {}).unref())

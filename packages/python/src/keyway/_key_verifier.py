@@ -21,9 +21,9 @@ MAX_CHARACTERS = 20_000
 """Maximum length of all keys in one request, in characters. The service accepts a body of 24 KiB."""
 
 SHAREABLE_CREDENTIAL = re.compile(r"[\w.~+/=-]{1,2000}", re.ASCII)
-"""Matches credentials that may share a request. Keys and tokens have only these characters (RFC 6750 section 2.1).
-Others are verified in requests of their own, so that a stranger's malformed credential cannot make a shared request
-fail."""
+"""Matches credentials that may share a request. Generated keys and tokens have only these characters (RFC 6750 section
+2.1). Others are verified in requests of their own, so that a stranger's malformed credential cannot make a shared
+request fail."""
 
 
 class _PendingVerification(NamedTuple):

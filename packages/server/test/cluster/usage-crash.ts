@@ -221,7 +221,7 @@ interface Tally {
   atRisk: number
 }
 
-/** Counts the answered operations by key and counter. Keeps the latest answers of each node, in order of time. */
+/** Counts the operations by key, counter and whether their outcome is known. Keeps the latest answers of each node. */
 class Answers {
   readonly #tallies = new Map<string, Tally>()
   readonly #recent: { name: string; at: number }[][] = [[], []]

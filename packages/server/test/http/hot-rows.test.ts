@@ -98,7 +98,7 @@ async function exchange(server: Server, key: string): Promise<number> {
   return (await server.post('/auth/agent-token', { api_key: key })).status
 }
 
-/** Exchanges sequentially until the flood ends, at least twenty times. */
+/** Exchanges a key sequentially until the pipelined requests are answered, at least twenty times. */
 async function exchangesDuring(
   server: Server,
   key: string,

@@ -378,7 +378,7 @@ describe('a resume token', () => {
   })
 })
 
-/** Reconnects until a resumption is refused; returns how many succeeded, the close status, and the last ready client. */
+/** Reconnects until a resumption is refused; returns how many succeeded, the close status and the last ready client. */
 async function resumeUntilRefused(
   services: Services,
   urls: readonly string[],

@@ -119,7 +119,7 @@ export class SimulatedNode extends SimulatedProcess {
   }
 
   /** Accepts an agent's connection as after its HTTP handshake, which is not simulated. */
-  async accept(line: Line, { keyId: token, resume }: Offer): Promise<void> {
+  async accept(line: Line, { token, resume }: Offer): Promise<void> {
     this.lines.add(line)
     const { services, hub } = this
     const claims = await services!.agentTokens.verify(token).catch(() => 'unknown' as const)

@@ -108,7 +108,8 @@ export class SimulatedHub {
     if (!this.isCutOff && !this.isDead) this.#listener(event)
   }
 
-  accept(line: Line, { keyId, resume }: Offer, now: number): void {
+  /** Accepts an agent's connection; in this simulation the token is the id of the key. */
+  accept(line: Line, { token: keyId, resume }: Offer, now: number): void {
     this.lines.add(line)
     line.nodeId = this.id
     const claims = { agentId: OWNER, keyId, scopes: null, expiresAt: now + LIFETIME_MS }

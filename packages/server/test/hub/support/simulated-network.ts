@@ -91,7 +91,7 @@ export class AgentEnd {
 
 /** What an agent sends in its handshake. */
 export interface Offer {
-  keyId: string
+  token: string
   resume: ResumeRequest | null
 }
 
@@ -135,7 +135,7 @@ export class Line {
       protocols.find(each => each.startsWith(prefix))?.slice(prefix.length)
     const resume = valueAfter(HUB_RESUME_PREFIX)
     return {
-      keyId: valueAfter(HUB_BEARER_PREFIX) ?? '',
+      token: valueAfter(HUB_BEARER_PREFIX) ?? '',
       resume: resume === undefined ? null : parseResume(resume),
     }
   }
