@@ -6,7 +6,7 @@ const MIB = 1024 * 1024
 const MAX_KEPT_BYTES = MIB
 /** Maximum size of the messages kept for all connections of this node. */
 export const MAX_NODE_BYTES = 64 * MIB
-/** Estimated memory of a kept message besides its text, and of each reference to it. */
+/** Estimated memory in bytes of a kept message besides its text, and of its entry in the log of each connection. */
 const MESSAGE_BYTES = 256
 const REFERENCE_BYTES = 16
 /** The beginning of the JSON that `encodeMessage` returns; the sequence number is inserted after it. */

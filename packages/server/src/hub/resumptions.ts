@@ -117,7 +117,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
 
   async function moveHere(connection: AgentConnection, request: ResumeRequest): Promise<void> {
     const { connectionId } = request
-    // Waits for an earlier request that moves the same connection here; it may fail.
+    // Waits for an earlier request that moves the same connection here. If it fails, the connection is requested again.
     await arrivals.get(connectionId)
     if (!registry.byId.has(connectionId) && !isDraining())
       await requestMove(request.nodeId, toMoveRequest(connection, request))

@@ -36,7 +36,7 @@ export interface SigningKeys extends Reloading {
 }
 
 export interface Rotation {
-  /** The new Ed25519 key. */
+  /** The id of the new Ed25519 key. */
   kid: string
   keys: { kid: string; alg: SigningAlg }[]
   signsFrom: Instant

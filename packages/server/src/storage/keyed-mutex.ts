@@ -1,8 +1,8 @@
 import { KeywayError } from '../errors.ts'
 
 /**
- * Maximum number of callers that wait for one key. Lower than the number of concurrent calls of a node
- * (work-limit.ts), so that a flood on one row leaves capacity for others.
+ * Maximum number of callers that wait for one key of the mutex, which usually names a row. Lower than the number of
+ * concurrent calls of a node (work-limit.ts), so that a flood on one row leaves capacity for others.
  */
 export const MAX_WAITING_PER_KEY = 250
 
