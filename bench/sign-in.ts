@@ -302,7 +302,7 @@ async function measureBareCommits(
   }
 }
 
-/** Measures exchanges beside sign-ins whose commits are slow. */
+/** Measures exchanges beside sign-ins, on a server whose commits take `SLOW_COMMIT_MS` longer. */
 async function measureExchangesBeside(
   server: RunningProcess,
   database: BenchDatabase,

@@ -2,7 +2,7 @@ const HEADER = encode(
   JSON.stringify({ alg: 'EdDSA', typ: 'agent_ws', kid: '0198c9f2-0000-7000-8000-000000000000' }),
 )
 
-/** An agent token of the service's size without its signature. @param tokenNumber different for each token */
+/** An agent token without its signature, as long as one of the service. @param tokenNumber different for each token */
 export function unsignedAgentToken(
   key: { id: string; userId: string; appId: string },
   tokenNumber: number,

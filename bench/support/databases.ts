@@ -86,7 +86,7 @@ export function benchKey(n: number): string {
   return `svc_${n.toString(36).padStart(32, '0')}`
 }
 
-/** Request bodies for `wantedCount` keys, spread evenly over all keys, in an order without locality. */
+/** Request bodies for at most `wantedCount` of the first `keys` keys, spread evenly, in an order without locality. */
 export function exchangeBodies(keys: number, wantedCount = 1000): string[] {
   const count = Math.min(keys, wantedCount)
   const step = Math.floor(keys / count)

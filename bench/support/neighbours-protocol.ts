@@ -27,5 +27,5 @@ export interface UserLatencies {
 /** The token that bare-node.ts gives out and accepts. */
 export const BARE_TOKEN = 'bare'
 
-/** Rate of sends, and of verifications. */
+/** Sign-in links that are requested in each second; as many others are verified. */
 export const SIGN_INS_PER_SECOND = 20

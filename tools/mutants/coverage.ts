@@ -12,7 +12,7 @@ export interface CoveringTest {
   /** Hash of the test's source. */
   hash: string
   milliseconds: number
-  /** The mutants that the test executes, by file and key. */
+  /** The names of the mutants that the test executes: file and `Mutant.key`. */
   hits: Set<string>
   /** Number of mutants that the test executes, by source file. */
   breadth: Map<string, number>

@@ -48,7 +48,7 @@ export function createDetector(
     return coveringTests.length > 0 || isExact ? coveringTests : testsOf(mutant.file)
   }
 
-  /** The tests that execute a source file, and the tests about it, since these may only read its constants. */
+  /** The tests that execute a source file, and the tests about it, some of which only read its constants. */
   function testsOf(source: string): CoveringTest[] {
     return tests.filter(({ file, breadth }) => breadth.has(source) || closeness(file, source) > 1)
   }

@@ -2,8 +2,8 @@ import { registerHooks } from 'node:module'
 import { mock, type TestContext } from 'node:test'
 
 /*
- * Replaces `node:test` in a worker: it stores the tests that files register, so that one process can run each
- * repeatedly. Node's runner runs the tests of a process once.
+ * Replaces `node:test` in a worker, and stores the tests that files register, so that one process can run each of them
+ * repeatedly. Node's own runner runs the tests of a process only once.
  */
 
 export interface RegisteredTest {

@@ -8,7 +8,7 @@ const { pathToFileURL } = require('node:url')
 /** Maximum number of executions of the active mutant, so that an endless loop ends with an error. */
 const MAX_EXECUTIONS = 200_000
 
-/** Children read the active mutant from the environment, which the worker sets before each run. */
+/** Child processes read the active mutant from the environment, which the worker sets before each run. */
 const state = { active: Number(process.env.KEYWAY_MUTANT_ON ?? -1), remaining: MAX_EXECUTIONS, hits: null }
 globalThis.__keywayMutants = state
 globalThis.__keywayMutant = id => {

@@ -36,7 +36,7 @@ function growthOf(intervals: readonly Interval[], name: string): number {
   return median(values.slice(-fifthLength)) / median(values.slice(fifthLength, 2 * fifthLength))
 }
 
-/** Writes the charts as a page; returns its file. */
+/** Writes the charts as a page; returns the path of its file. */
 export function writePage(name: string, title: string, recorder: Recorder, targets: Target[]): string {
   const { intervals, errors } = recorder
   const operations = [...recorder.totals.keys()].filter(each =>

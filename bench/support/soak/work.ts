@@ -16,7 +16,7 @@ interface SignedInUser {
 
 interface Person extends SignedInUser {
   key: string
-  /** Sends requests to `responder`, which at first is on another node if there are several. */
+  /** Sends requests to `responder`, which is on another node if there are several. */
   requester: Agent
   responder: Agent
   /** Requests that `responder` has not answered yet. */

@@ -32,7 +32,7 @@ export interface ApiKeyObject {
 }
 /** The limits of a key; `{}` means none. A list has at most one limit for each `per`. */
 export interface KeyLimits {
-    /** Limits of exchanges, API calls and calls that introspection consumes, in sliding windows. */
+    /** Limits of exchanges, API calls, and calls that apps consume by introspection, in sliding windows. */
     requests?: {
         limit: number;
         per: 'second' | 'minute' | 'hour' | 'day';
@@ -44,7 +44,7 @@ export interface KeyLimits {
     }[];
     quota?: KeyQuota;
 }
-/** Calls that introspection may consume. */
+/** Calls that apps may consume by introspection. */
 export interface KeyQuota {
     remaining: number;
     /** Sets `remaining` to `amount` at the start of each calendar hour, day or month (UTC). */

@@ -29,14 +29,14 @@ export interface ApiKeyObject {
 
 /** The limits of a key; `{}` means none. A list has at most one limit for each `per`. */
 export interface KeyLimits {
-  /** Limits of exchanges, API calls and calls that introspection consumes, in sliding windows. */
+  /** Limits of exchanges, API calls, and calls that apps consume by introspection, in sliding windows. */
   requests?: { limit: number; per: 'second' | 'minute' | 'hour' | 'day' }[]
   /** Limits of what apps charge to the key, per calendar day or month (UTC) or in total. Decimals as in `Money`. */
   spend?: { amount: string; per: 'day' | 'month' | 'total' }[]
   quota?: KeyQuota
 }
 
-/** Calls that introspection may consume. */
+/** Calls that apps may consume by introspection. */
 export interface KeyQuota {
   remaining: number
   /** Sets `remaining` to `amount` at the start of each calendar hour, day or month (UTC). */

@@ -61,8 +61,8 @@ class PendingSends:
                 self._flush()
 
     def send_over(self, connection: HubConnection) -> None:
-        """Sends over this connection from now on. If it resumes the session, the sequence numbers continue, and
-        unacknowledged messages are sent again; in a new session the numbers begin at 1."""
+        """Sends over this connection from now on. If it resumes the hub session of the previous one, the sequence
+        numbers continue, and unacknowledged messages are sent again; in a new hub session the numbers begin at 1."""
         resumed = connection.session is self._session
         self._connection, self._session = connection, connection.session
         if not resumed:

@@ -25,7 +25,7 @@ else:  # Python 3.10 has no generic TypedDict
 
 
 class RequestLimit(TypedDict):
-    """A limit of exchanges, API calls and calls that introspection consumes, in a sliding window."""
+    """A limit of exchanges, API calls, and calls that apps consume by introspection, in a sliding window."""
 
     limit: int
     per: Literal["second", "minute", "hour", "day"]
@@ -46,7 +46,7 @@ class Refill(TypedDict):
 
 
 class KeyQuota(TypedDict, total=False):
-    """Calls that introspection may consume. Answers always contain `remaining`."""
+    """Calls that apps may consume by introspection. Answers always contain `remaining`."""
 
     remaining: int
     refill: Refill
@@ -149,7 +149,7 @@ class SignInAnswer(SessionAnswer):
 
 
 class SessionObject(TypedDict):
-    """One sign-in. `app_id` is the app for which it was opened, or under whose id the person signed in."""
+    """One sign-in. `app_id` is the app that it was opened for, or whose id was given at the sign-in."""
 
     id: str
     created_at: str
@@ -330,7 +330,7 @@ class _Active(TypedDict):
 
 
 class KeyVerification(_Active, total=False):
-    """What introspection answers about an API key. If `active` is false, all other keys are absent; `scope` is absent
+    """What introspection answers about an API key. If `active` is false, all other fields are absent; `scope` is absent
     where `unrestricted`; `external_id`, `metadata` and `limits` are for the app that the key is for and first-party
     apps. `iat` and `exp` are seconds since 1970."""
 

@@ -26,7 +26,7 @@ import {
 import { patienceMs, until } from '../support/patience.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 
-/** The interval at which a node delivers unsealed hints, without duplicates (storage/unsealed-hints.ts). */
+/** The interval at which a node delivers hints (`Hint` in events.ts) that arrived unsealed, without duplicates. */
 const HINT_INTERVAL_MS = 250
 /** So many messages that awaiting a response to each would take far longer than a busy machine needs for all. */
 const MESSAGES = 20

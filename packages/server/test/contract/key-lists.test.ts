@@ -44,7 +44,8 @@ forEachEngine(engine => {
       const reads = recordQueries(connection)
       const page = (status: ApiKeyStatus | null, after: Position | null) =>
         store.apiKeys.list(user.id, status, NOW, { limit: 50, after })
-      // A page of expired keys scans the keys that expire later, whose number is bounded by the limit of active keys.
+      // A page of expired keys reads and skips those that have not expired yet. The service has no owner with 20,000 of
+      // these, since it limits the number of active keys.
       const statuses = (['active', 'revoked', null, 'expired'] as const).slice(0, many === 'expiring' ? 3 : 4)
       for (const status of statuses) {
         const firstPage = await page(status, null)
@@ -63,7 +64,7 @@ forEachEngine(engine => {
       const counts = await store.apiKeys.count(user.id, NOW, 1000)
       assert.equal(counts[many === 'expiring' ? 'active' : many], 1000)
       assert.equal(await store.apiKeys.nthLastCreation(user.id, 500), NOW - 500)
-      // If the newest keys with an expiry have all expired, one more query reads the active ones by their expiry.
+      // If the newest keys with an expiry have all expired, the first page of active keys takes one more query.
       assert.equal(reads.length, 2 * statuses.length + 4 + (many === 'expired' ? 1 : 0))
       for (const read of reads.splice(0)) await assertReadsOnlyPage(engine, connection, read)
     })

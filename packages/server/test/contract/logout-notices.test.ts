@@ -87,7 +87,7 @@ forEachEngine(engine => {
         return { status: 200 }
       },
     } satisfies LogoutNoticeDeps)
-    // Each run calls the app for one batch of twenty, and all others are due again within the hour.
+    // Each run calls the app only for its first batch of twenty, and defers all other notices by at most an hour.
     for (let run = 0; run < 7; run++, now += HOUR) await deliver()
     assert.ok(callsBySession.size <= 140, 'some were never sent')
     const failedCalls = new Map(callsBySession)

@@ -65,7 +65,7 @@ export function violationsOf({ keys, revocations, balances }: Losses): string[] 
 }
 
 /**
- * The longest time in which no operation of the given kind succeeded between `from` and `to`.
+ * The longest time between `from` and `to` without a successful answer.
  *
  * @param ends times of successful answers
  */

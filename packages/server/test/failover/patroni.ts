@@ -37,7 +37,7 @@ interface Member {
   lag?: number | string
 }
 
-/** Starts the cluster, and creates the service's role and database as the guide does. */
+/** Starts the cluster, and creates the service's role and database as docs/operations.md does. */
 export async function startCluster({ synchronous }: { synchronous: boolean }): Promise<PatroniCluster> {
   const folder = mkdtempSync(join(quickFolder(), 'keyway-failover-'))
   giveToPostgres(folder)

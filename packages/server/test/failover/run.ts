@@ -24,7 +24,7 @@ if (missingDebianPackages.length > 0) {
   )
   process.exit(1)
 }
-// A signal would end this process without an `exit` event, which kills the cluster.
+// A signal would end this process without an `exit` event, whose listener kills the cluster.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 process.exit(await runAll())
 

@@ -18,7 +18,8 @@ const ROUNDS = 10
 const PAUSE_MS = 3000
 const OUTAGE_MS = 3000
 /**
- * Longer than the sum of a back-off, a resumption over two nodes that do not answer, and the acknowledgements after it.
+ * Longer than an agent needs after the last fault: for a back-off, attempts to resume its connection while two nodes do
+ * not answer, and the acknowledgement of its messages.
  */
 const SETTLE_MS = 30_000
 

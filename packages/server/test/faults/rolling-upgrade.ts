@@ -11,8 +11,8 @@ const PHASE_MS = 6000
 
 /**
  * Replaces two nodes of the previous version one after the other under load. Checks with every combination of versions
- * that no acknowledged write is lost, every revocation closes its connections on both nodes in time, nodes of one
- * version relay messages, and `delivered` never counts a message that did not arrive.
+ * that no acknowledged write is lost, every revocation closes its connections on both nodes in time, nodes of the same
+ * version relay messages to each other, and `delivered` never counts a message that did not arrive.
  */
 export async function rollingUpgrade(
   carrier: 'postgres' | 'redis',

@@ -505,7 +505,7 @@ forEachEngine(engine => {
       keys.map(({ key }) => services.agentTokens.exchange(key, undefined, caller())),
     )
     assert.equal(exchangeResults.filter(({ status }) => status === 'fulfilled').length, 4)
-    // At the limit, a rotation succeeds only without overlap, so four keys are active until the first overlap ends.
+    // With four active keys, further rotations succeed only without overlap, until the overlap of the first one ends.
     const unreplacedKeys = async () => {
       const { rows } = await services.apiKeys.list(userId, 'active', FIRST_PAGE)
       return rows.filter(({ replacedBy }) => replacedBy === null).map(({ id }) => id)

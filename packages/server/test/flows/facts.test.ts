@@ -310,7 +310,7 @@ forEachEngine(engine => {
       ...restrictionFacts(endingInFeed.id, 1),
       endingFact(endingInFeed.id, FEED_WINDOW),
     ])
-    // No ending is recorded for a later expiry: all tokens that were issued before the rotation have expired by then.
+    // No ending is recorded if the old key expires later: tokens from before the rotation have expired by then.
     const endingAfterFeed = await insert()
     assert.deepEqual(
       await factsOf(replace(endingAfterFeed.id, NOW + 1 + FEED_WINDOW)),

@@ -72,7 +72,7 @@ async function open(t: TestContext, limits: { noisyRefusedAbove: number }, overr
   return { ...server, accepted }
 }
 
-/** Sends requests that are refused over one connection, until its network counts as noisy. */
+/** Sends requests over one connection, which are all refused, until its network counts as noisy. */
 async function makeNoisy(port: number, headers = ''): Promise<void> {
   const socket = await openSocket(port, NOISY_NETWORK)
   let received = ''

@@ -325,7 +325,7 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
     await nextTurn()
     turn++
   }
-  // The sixteen requests that started on arrival count towards the first turn, but are not limited by its slice.
+  // Sixteen requests start on arrival: they finish in the first turn too, but its time slice does not limit them.
   countByTurn[0] = (countByTurn[0] ?? 16) - 16
   assert.equal(Math.max(...countByTurn), 1, 'milliseconds of work in one turn')
 })

@@ -37,7 +37,7 @@ const DEFAULTS = {
   person_limits: { requests: [] },
 }
 
-/** Asserts that a key was refused with a detail that names the policy. */
+/** Asserts that the request for a new key was refused, with a detail that names the policy. */
 function assertRefused(answer: { status: number; body: { code: string; detail: string } }, policy: string) {
   assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], JSON.stringify(answer.body))
   assert.ok(answer.body.detail.includes(policy), answer.body.detail)

@@ -40,7 +40,7 @@ test(`fuzzed frames for ${SECONDS} s neither crash the hub nor leak memory or so
   witness.socket.terminate()
 })
 
-/** Measures after the last hostile socket has closed and its presence row was written. */
+/** Measures after the last hostile socket has closed and its presence row was deleted. */
 async function measureAfterCleanup(hub: HubProcess) {
   await wait(4000)
   await hub.measure()

@@ -253,7 +253,7 @@ describe('a connection that broke', () => {
     const id = receiver.ready.connection_id
     await cut(receiver, isListed)
     const data = 'x'.repeat(60_000)
-    // 17 messages have less than 1,048,576 bytes, 18 have more.
+    // The hub keeps a MiB for a broken connection: 17 of these messages together are smaller, 18 are larger.
     for (let n = 0; n < 17; n++) assert.equal((await hub.sendTo(userId, id, data))?.held, 1)
     const fullyResumed = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(fullyResumed.ready.resumed, true)

@@ -71,7 +71,7 @@ export class Calls {
 }
 
 /**
- * The code of a refusal; `lost` if the outcome is unknown, which `unavailable` leaves open too.
+ * The code of a refusal; `lost` if the outcome is unknown, as without an answer and after `unavailable`.
  *
  * @throws the given error, if it is neither a KeywayError nor a LostAnswer
  */

@@ -33,7 +33,7 @@ export interface Listener {
   receive(sealed: Buffer): void
 }
 
-/** Carries events between nodes. Each node gets them in order, except hints, which may be lost, late or duplicated. */
+/** Carries events between nodes, to each in order; but those with `isHint` may be lost, late or duplicated. */
 export class Broker {
   readonly listeners = new Set<Listener>()
   readonly #scheduler: Scheduler
@@ -88,7 +88,7 @@ export class Broker {
 export interface SimulatedCarrier extends EventCarrier {
   /** Loses the connection to the broker. */
   cutOff(): void
-  /** Connects again, and reports the gap. */
+  /** Connects again, and reports that events may have been lost (`events.gap`). */
   heal(): void
 }
 

@@ -5,7 +5,7 @@ import type { World } from './world.ts'
 /** Which faults a run has, and how often. */
 export interface Profile {
   name: string
-  /** The shares of calls, commits, hints and mail deliveries that have a fault. */
+  /** The shares of calls, commits, hints (all events but those of the relay) and mail deliveries that have a fault. */
   calls: number
   commits: number
   hints: number

@@ -52,7 +52,7 @@ export class Invariants {
       this.#world.violate('a transaction never ended')
   }
 
-  /** Checks that a person has at most as many active keys as the limit allows, plus one that is being rotated. */
+  /** Checks that no person exceeds the limit of active keys, except by one key that a rotation has replaced. */
   #checkKeys(): void {
     const { config, server } = this.#world
     const peopleOverLimit = this.#rows(

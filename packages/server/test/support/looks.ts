@@ -11,7 +11,7 @@ export interface Findings {
   shifted: string[]
   /** Pages on which the keyboard does not reach all controls, and controls that have no visible focus. */
   unreached: string[]
-  /** The size of each page in bytes, with all that it loads except event streams. Empty without `everything`. */
+  /** The size of each page in bytes, with all that it loads except event streams. Empty unless `everything` is set. */
   weights: Map<string, number>
 }
 

@@ -57,7 +57,7 @@ const SEALED_SECRETS: readonly Purpose[] = [
   'address-pepper',
   'webhook-secret',
 ]
-/** Purposes of MACs that are shown: in place of erased addresses, and with the head of the audit in the log. */
+/** Purposes of MACs that are no secrets: one replaces an erased address, one is logged with the audit chain's head. */
 const PUBLIC_MACS: readonly Purpose[] = ['erased-address', 'audit']
 const unmockedSetTimeout = setTimeout
 
@@ -144,7 +144,7 @@ function observers(recorder: Recorder) {
         },
         mac(purpose, message) {
           const mac = secrets.mac(purpose, message)
-          // The part before the dot is the public id of the secret.
+          // The part before the dot only names the KEYWAY_SECRET that made the MAC.
           if (!PUBLIC_MACS.includes(purpose))
             recorder.secret(`${purpose} MAC`, mac.slice(mac.indexOf('.') + 1))
           return mac

@@ -71,6 +71,6 @@ test('times are relative, grow older by themselves, and have the exact time as t
   assert.equal(await lastUseTime.textContent(), 'just now')
   assert.match((await lastUseTime.getAttribute('title'))!, /^\w+day,? \d+ \w+ \d{4}/)
   await page.clock.runFor(3 * 60_000)
-  // The age is rounded down, and counted from the server's time, which goes on.
+  // The age is rounded down, updated at intervals, and includes the real time that has passed on the server.
   assert.match((await lastUseTime.textContent())!, /^[234] minutes ago$/)
 })

@@ -16,7 +16,7 @@ import { textOf } from './raw-frames.ts'
 
 /** Milliseconds of one simulated step. */
 const STEP_MS = 10
-/** How late rows reach the database. */
+/** Delay until a change of a presence row is in the database. */
 const RECORD_MS = 200
 const TICK_MS = 500
 const MAX_DELAY_MS = 60

@@ -44,8 +44,8 @@ export async function checkSeeds(
 }
 
 /**
- * Runs agents, breaks and faults on two or three nodes from a seed, and checks all histories. Even seeds have only
- * faults that must not lose a message: breaks, rolling restarts, delays.
+ * Runs agents and faults on two or three nodes from a seed, and checks the histories of all agents. Even seeds have
+ * only faults that must not lose a message: broken connections, rolling restarts, delays.
  *
  * @throws AssertionError
  */

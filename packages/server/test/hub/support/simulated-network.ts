@@ -58,7 +58,7 @@ export class ServerEnd extends EventEmitter {
   }
 }
 
-/** The agent's end, as the platform's WebSocket. */
+/** The agent's end of a socket, with the interface of the platform's WebSocket. */
 export class AgentEnd {
   readyState: number = CONNECTING
   onopen: ((event: never) => void) | null = null
