@@ -75,6 +75,7 @@ async function applyUser(db: Db, entry: EntryOf<'user'>): Promise<boolean> {
     .execute()
   if (user.email !== null) await forgetAddress(db, user.email)
   await db.deleteFrom('messages').where('user_id', '=', id).execute()
+  await db.deleteFrom('audit_reasons').where('user_id', '=', id).execute()
   await db
     .updateTable('api_keys')
     .set({ revoked_at: at })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { MINUTE } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { createInboxMailer } from '../../src/mail/inbox.ts'
@@ -238,9 +239,12 @@ forEachEngine(engine => {
     }
   })
 
-  test('a restore with the journal does not bring back an erased address', async t => {
+  test('a restore with the journal brings back neither an erased address nor the reasons of acts on the account', async t => {
     const services = await openServices(engine, t)
     const { user } = await withTraces(services)
+    const reason = 'Grace asked for it by telephone.'
+    await services.users.suspend(user.id, { ...BY_COMMAND_LINE, reason })
+    assert.deepEqual(await tablesWith(services, reason), ['audit_reasons'])
     const at = services.clock.now()
     const deletion = { type: 'user', at, id: user.id, status: 'deleted' } as const
     await createBackupStore(services.opened.storage.engine).write(async restored => {
@@ -248,6 +252,7 @@ forEachEngine(engine => {
     })
     // The local inbox is not part of backups.
     assert.deepEqual(await tablesWith(services, ERASED_ADDRESS), ['inbox'])
+    assert.deepEqual(await tablesWith(services, reason), [])
   })
 
   test('a deleted account cannot be suspended, activated, renamed or given a role', async t => {
