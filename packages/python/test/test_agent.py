@@ -229,6 +229,10 @@ async def test_an_agent_asks_another_and_gets_its_answer_and_typed_errors(url: s
         answers = await asyncio.gather(*(asker.request("all", n) for n in range(50)))
         assert answers == [{"printed": n} for n in range(50)]
         assert await failure(asker.request(to, "paper?")) == ("request_failed", "out_of_paper", False)
+        async with Agent(url=url, api_key=created["key"]) as silent:  # answers `no_handler`, first or last
+            await event(silent, "ready")
+            for _ in range(5):
+                assert await failure(asker.request("all", "paper?")) == ("request_failed", "out_of_paper", False)
         assert await failure(asker.request(to, "bug")) == ("request_failed", "failed", False)
         assert await failure(asker.request(to, "too much")) == ("request_failed", "failed", False)
         assert await failure(asker.request(to, "wait", timeout=0.2)) == ("timeout", None, True)

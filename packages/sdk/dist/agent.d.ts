@@ -30,7 +30,7 @@ export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable
     /**
      * Sends a request to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
      *
-     * @throws KeywayError `no_responders` when there is no receiver, or all refused and the last one answers no requests;
+     * @throws KeywayError `no_responders` when there is no receiver, or none of them answers requests;
      *   `request_failed` with `reason` when all refused or failed otherwise; `timeout`; `queue_full` beyond 1,000
      *   requests without an answer; `invalid_configuration` for an invalid timeout; the errors of `send`
      */

@@ -39,7 +39,7 @@ export class Requests {
                     reject,
                     receivers: null,
                     refusedBy: new Set(),
-                    lastRefusal: undefined,
+                    refusal: undefined,
                 });
                 acknowledgement.then(delivery => this.#sent(id, delivery), error => this.#remove(id)?.reject(error));
             });
@@ -65,7 +65,8 @@ export class Requests {
             this.#remove(reply_to)?.resolve(answer.result);
         else {
             pending.refusedBy.add(from);
-            pending.lastRefusal = refusalError(answer.error);
+            if (answer.error.code !== 'no_handler' || !pending.refusal)
+                pending.refusal = refusalError(answer.error);
             this.#rejectIfAllRefused(reply_to, pending);
         }
         return true;
@@ -85,9 +86,9 @@ export class Requests {
             this.#rejectIfAllRefused(id, pending);
     }
     /** The number of receivers comes with the acknowledgement, which may arrive after their answers. */
-    #rejectIfAllRefused(id, { receivers, refusedBy, lastRefusal }) {
+    #rejectIfAllRefused(id, { receivers, refusedBy, refusal }) {
         if (receivers !== null && refusedBy.size >= receivers)
-            this.#remove(id)?.reject(lastRefusal);
+            this.#remove(id)?.reject(refusal);
     }
     #remove(id) {
         const pending = this.#pending.get(id);

@@ -24,7 +24,8 @@ interface PendingRequest {
   receivers: number | null
   /** Connections that answered with an error. */
   refusedBy: Set<string>
-  lastRefusal: KeywayError | undefined
+  /** The error if all receivers refuse: the last one other than `no_handler`, if there is any. */
+  refusal: KeywayError | undefined
 }
 
 type Send = (message: OutgoingMessage, signal: AbortSignal) => Promise<Delivery>
@@ -67,7 +68,7 @@ export class Requests {
           reject,
           receivers: null,
           refusedBy: new Set(),
-          lastRefusal: undefined,
+          refusal: undefined,
         })
         acknowledgement.then(
           delivery => this.#sent(id, delivery),
@@ -93,7 +94,7 @@ export class Requests {
     if ('result' in answer) this.#remove(reply_to)?.resolve(answer.result)
     else {
       pending.refusedBy.add(from)
-      pending.lastRefusal = refusalError(answer.error)
+      if (answer.error.code !== 'no_handler' || !pending.refusal) pending.refusal = refusalError(answer.error)
       this.#rejectIfAllRefused(reply_to, pending)
     }
     return true
@@ -112,8 +113,8 @@ export class Requests {
   }
 
   /** The number of receivers comes with the acknowledgement, which may arrive after their answers. */
-  #rejectIfAllRefused(id: string, { receivers, refusedBy, lastRefusal }: PendingRequest): void {
-    if (receivers !== null && refusedBy.size >= receivers) this.#remove(id)?.reject(lastRefusal)
+  #rejectIfAllRefused(id: string, { receivers, refusedBy, refusal }: PendingRequest): void {
+    if (receivers !== null && refusedBy.size >= receivers) this.#remove(id)?.reject(refusal)
   }
 
   #remove(id: string): PendingRequest | undefined {

@@ -79,7 +79,7 @@ describe('a request', () => {
     assert.equal(await succeedingRequest, 'two')
 
     for (const [code, expected] of [
-      ['no_handler', isCode('no_responders')],
+      ['no_handler', isCode('request_failed', 'busy')],
       ['failed', isCode('request_failed', 'failed')],
       ['out_of_paper', isCode('request_failed', 'out_of_paper')],
     ] as const) {

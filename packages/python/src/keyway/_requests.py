@@ -25,7 +25,8 @@ class _PendingRequest:
         self.receivers: int | None = None
         """Number of receivers, including `Delivery.held`; None until the hub has acknowledged the request."""
         self.refused_by: set[str] = set()
-        self.last_refusal: KeywayError | None = None
+        # The error if all receivers refuse: the last one other than `no_handler`, if there is any.
+        self.refusal: KeywayError | None = None
 
     def fail(self, error: BaseException) -> None:
         if not self.result.done():
@@ -36,8 +37,8 @@ class _PendingRequest:
         may arrive."""
         if self.receivers == 0:
             self.fail(_no_responders())
-        elif self.receivers is not None and len(self.refused_by) >= self.receivers and self.last_refusal:
-            self.fail(self.last_refusal)
+        elif self.receivers is not None and len(self.refused_by) >= self.receivers and self.refusal:
+            self.fail(self.refusal)
 
 
 class Requests:
@@ -104,7 +105,8 @@ def _handle_data(pending: _PendingRequest, sender: str, data: Any) -> None:
     error = data.get("error") if isinstance(data, dict) else None
     if isinstance(error, dict) and isinstance(error.get("code"), str) and isinstance(error.get("message"), str):
         pending.refused_by.add(sender)
-        pending.last_refusal = _refusal_error(error["code"], error["message"])
+        if error["code"] != "no_handler" or pending.refusal is None:
+            pending.refusal = _refusal_error(error["code"], error["message"])
         pending.fail_if_all_refused()
     else:
         pending.result.set_result(data["result"] if isinstance(data, dict) and "result" in data else data)
