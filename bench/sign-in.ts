@@ -249,7 +249,7 @@ async function measureSharedCommits(call: Call, commitMs: number) {
 interface BareCommits {
   /** Accounts a second, each durable before the next begins. */
   oneByOne: number
-  /** As `oneByOne`, with `CONCURRENCY` accounts per commit: the upper bound for shared commits. */
+  /** As `oneByOne`, with `CONCURRENCY` accounts per commit: the upper bound of what shared commits can reach. */
   together: number
   /** Processor time per account of `together`. */
   cpuMicroseconds: number

@@ -29,7 +29,7 @@ export interface Range {
   to: number
 }
 
-/** The users from `from` to `to`, exclusive, and whether each has a link, an account or a session. */
+/** The users from `from` to `to`, exclusive, and what each of them has. */
 export interface People extends Range {
   link?: boolean
   account?: boolean

@@ -1,6 +1,6 @@
 /**
- * Builds the single executable `dist/keyway` for the platform of the running Node, which it contains, with a list of
- * its components, their licences and checksums. The same commit and the same Node give the same bytes.
+ * Builds the single executable `dist/keyway` from the running Node, for its platform. Writes a list of the components,
+ * their licences, and checksums beside it. The same commit and the same Node give the same bytes.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

@@ -90,7 +90,7 @@ export function createWorker(options: WorkerOptions) {
     stop,
     load,
     /**
-     * Runs a test, after its file was loaded.
+     * Runs a test. Loads its file first if the process has not loaded it yet.
      *
      * @returns `died` or `timed out` if the process ended or did not answer in time; it is then restarted
      */

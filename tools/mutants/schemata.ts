@@ -102,7 +102,7 @@ function collectSlots(root: Node, rootSlot: Slot): void {
             inner: [],
           }
     if (slot !== outerSlot) outerSlot.inner.push(slot)
-    // A function that is created while its module loads has a body that runs later, so the two are not one slot.
+    // A function may be created while its module loads, but its body runs later, so inside it the slot is not static.
     const inside = slot.isStatic === isStatic ? slot : { ...slot, isStatic }
     for (const [name, child] of Object.entries(node)) {
       for (const each of Array.isArray(child) ? child : [child]) {

@@ -155,7 +155,7 @@ export async function startWork(
     if (!isRefused) throw new Error('a revoked key was not refused')
   }
 
-  /** Closes the former agent after it has answered the requests that were sent to it. */
+  /** Replaces an agent by a new one. The old one is closed once it has answered the requests that were sent to it. */
   async function replaceAgent(n: number): Promise<void> {
     const person = personAt(n)
     const { responder: formerAgent, requests } = person

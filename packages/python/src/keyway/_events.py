@@ -60,7 +60,7 @@ class Disconnected:
     """A connection ended, or an attempt to connect failed."""
 
     code: int
-    """WebSocket close code; 1006 when the connection was lost or never established."""
+    """WebSocket close code; 1006 if the connection was lost or not opened, 1000 if an exchange was refused for good."""
     reason: str
     will_reconnect: bool
     retry_in_seconds: float | None = None

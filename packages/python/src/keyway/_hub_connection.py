@@ -36,7 +36,7 @@ class HubClosed:
     code: int
     reason: str
     error: KeywayError | None = None
-    """Why the connection could not be established."""
+    """The error of the attempt to connect, if there is one."""
 
 
 class ConnectionEvents(Protocol):

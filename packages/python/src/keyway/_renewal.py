@@ -66,7 +66,7 @@ class Renewal:
         self._retry()
 
     def expiring(self) -> None:
-        """Handles the frame `token_expiring`: renews now."""
+        """Handles the frame `token_expiring`: renews as soon as `MIN_INTERVAL_SECONDS` and `Retry-After` allow."""
         self._renew_after(self._remaining_pause())
 
     def stop(self) -> None:

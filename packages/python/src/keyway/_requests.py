@@ -16,7 +16,7 @@ DEFAULT_TIMEOUT_SECONDS = 30.0
 MAX_TIMEOUT_SECONDS = 86_400.0
 
 Send = Callable[[str, str, Json], Awaitable[Delivery]]
-"""Sends a message with an id to a receiver."""
+"""Sends a message: its id, its receiver and its data."""
 
 
 class _PendingRequest:

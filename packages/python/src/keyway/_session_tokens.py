@@ -90,6 +90,6 @@ def _to_stored_tokens(answer: SessionAnswer) -> StoredTokens:
 
 
 def not_signed_in() -> KeywayError:
-    """The error of a call that needs a credential."""
+    """The error of a call that needs a credential when there is none."""
     advice = "Not signed in: call verify_magic_link first, or pass api_key."
     return KeywayError("authentication_required", advice, status=401)

@@ -14,7 +14,7 @@ MIN_RSA_BYTES = 256
 """Minimum size of an RSA key in bytes (RFC 7518 section 3.3)."""
 
 Verify = Callable[[bytes, bytes], None]
-"""Verifies a signature, the first argument, of a message; raises `InvalidSignature`."""
+"""Checks a signature (the first argument) of a message (the second); raises `InvalidSignature` if it is wrong."""
 
 
 class VerificationKey:

@@ -49,8 +49,8 @@ const expectError = (call: Promise<unknown>, error: string) =>
   assert.rejects(call, (thrown: { error?: string }) => thrown.error === error)
 
 /**
- * Expects the 401 for an unknown client, of which the library reports the challenge in `WWW-Authenticate` (RFC 6749
- * section 5.2).
+ * Expects the 401 for an unknown client (RFC 6749 section 5.2). The library throws an error with the status, and with
+ * the challenge of `WWW-Authenticate` as its cause.
  */
 const expectUnknownClient = (call: Promise<unknown>) =>
   assert.rejects(call, (thrown: { status?: number; cause?: { scheme: string }[] }) => {

@@ -16,7 +16,7 @@ export interface RevocationProbe {
    * the answer of a revocation to the close of a connection, 0 if none closed.
    */
   sinceLast(): { count: number; longestMs: number }
-  /** Resolves after the current revocation. */
+  /** Ends the revocations; resolves after the current one. */
   stop(): Promise<void>
 }
 

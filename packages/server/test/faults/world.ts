@@ -45,9 +45,9 @@ export interface World {
   random: Random
   history: History
   postgres: PostgresServer | null
-  /** Proxies between the nodes and their database, one per node (PostgreSQL only). */
+  /** Proxies between the nodes and their database, one per node; none on SQLite. */
   databaseProxies: FaultProxy[]
-  /** Proxies between the nodes and the server that carries their events, one per node (PostgreSQL only). */
+  /** Proxies between the nodes and the carrier of their events (PostgreSQL or Redis), one per node; none on SQLite. */
   eventProxies: FaultProxy[]
   /** The proxy between the service and its mail server. */
   mailProxy: FaultProxy

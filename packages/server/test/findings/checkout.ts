@@ -17,7 +17,7 @@ import { environment, type ServedProcess, serve, temporaryFolder } from '../supp
 export type CleanUps = Pick<TestContext, 'after'>
 
 export interface Probe {
-  /** Its number in docs/findings.md. */
+  /** The number in docs/findings.md of the finding that the probe attacks. */
   finding: string
   title: string
   engines: readonly EngineName[]

@@ -34,7 +34,10 @@ async function openFacts(engine: EngineName, t: TestContext) {
   storage.events.subscribe(event => received.push(event))
   const page = { limit: 100, after: null }
 
-  /** Returns the facts of one operation as text. Asserts that rows and events exist for exactly these. */
+  /**
+   * Returns the facts of one operation as text. Asserts that it stored exactly their endings and security events, and
+   * published exactly their events.
+   */
   async function factsOf(operation: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
     const idsBefore = {
       endings: (await storage.store.endings.since(0, null, 1000)).map(({ id }) => id),

@@ -75,7 +75,10 @@ const useCode = (which: number, rightCode: boolean): Command => ({
   toString: () => `type ${rightCode ? 'the' : 'a wrong'} code of link ${which}`,
 })
 
-/** A code is checked while its link and the network have tries left; only wrong codes of live links use them up. */
+/**
+ * The expected outcome for a typed code; updates the model. Wrong codes of live links use up the tries of the link and
+ * of the network; a sign-in gives the network back those of its link.
+ */
 function codeOutcome(model: Model, link: Link, isRight: boolean, now: number): string {
   const wrongOfNetwork = model.links.reduce((sum, { wrong }) => sum + wrong, 0)
   if (link.codeTries >= MAX_CODE_TRIES || wrongOfNetwork >= WRONG_CODES_PER_NETWORK[0]!.limit)

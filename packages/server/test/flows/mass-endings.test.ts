@@ -10,7 +10,7 @@ import { aKey } from '../contract/fixtures.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { caller, openServices, type Services } from '../support/services.ts'
 
-/** So many sessions that their facts exceed the number of arguments that one call may have. */
+/** So many sessions that their facts cannot all be arguments of one JavaScript call, as in `push(...facts)`. */
 const SESSION_COUNT = 70_000
 
 async function rowsOf({ opened }: Services, sql: string): Promise<Record<string, unknown>[]> {

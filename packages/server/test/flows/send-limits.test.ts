@@ -259,7 +259,7 @@ forEachEngine(engine => {
 
 /**
  * Returns a value that every write changes: on SQLite the rows and the write-ahead log, on PostgreSQL the versions of
- * the counters' rows.
+ * the rows that count sends.
  */
 async function writesSoFar({ config }: TestStorage): Promise<unknown> {
   const { database } = config

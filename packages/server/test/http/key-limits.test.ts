@@ -101,7 +101,7 @@ forEachEngine(engine => {
       { requests, spend, quota: { refill: { amount: 2001, every: 'month' } } },
       { requests, spend, quota: { refill: { amount: 1, every: 'day' } } },
     ]) {
-      // Refills the limits, towards which these calls count too.
+      // Makes room in the windows of the key's request limits, in which these calls count too.
       server.clock.advance(10_000)
       const refusal = await key.patch(looser, key.key)
       assert.equal(refusal.body.code, 'session_required', JSON.stringify(looser))

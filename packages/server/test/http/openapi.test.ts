@@ -271,7 +271,7 @@ async function openWorld(t: TestContext) {
     const key = await server.createKey(tokens.accessToken)
     const person = await server.signIn(`${newId(server.clock.now())}@example.com`)
     const mailId = newId(server.clock.now())
-    await insertFailedNotice(server.store, mailId, user.id)
+    await insertFailedMail(server.store, mailId, user.id)
     const otherSession = await server.signIn('ada@example.com')
     const link = await server.sendTo('ada@example.com')
     const guest = { email: `${newId(server.clock.now())}@example.net` as never, role: null }
@@ -337,8 +337,8 @@ async function openWorld(t: TestContext) {
   return { server, callExample }
 }
 
-/** A notice whose delivery failed. */
-function insertFailedNotice({ outbox }: Store, id: string, userId: string): Promise<boolean> {
+/** Queues a mail whose delivery has failed. */
+function insertFailedMail({ outbox }: Store, id: string, userId: string): Promise<boolean> {
   return outbox.insert({
     id,
     kind: 'welcome',

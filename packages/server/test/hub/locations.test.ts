@@ -17,7 +17,7 @@ import { openAmongPeers } from './support/peers.ts'
 const CARRIERS = ['PostgreSQL', 'Redis'] as const
 
 interface Node extends TestHub {
-  /** Commands to deliver a message that arrived at this node, whether or not they are addressed to it. */
+  /** The events with a command to deliver a message that this node received, even if the command was for others. */
   deliveryCommands: Event[]
 }
 

@@ -11,7 +11,7 @@ const SEEDS = 40
  */
 const DEFECT_SEEDS = [2052, 2393, 2486, 2514, 3058, 3169, 3626, 3675, 3760, 18_937]
 
-// `npm run test:resume -- --seed n` repeats one seed, `npm run test:resume` runs all.
+// `npm run test:resume -- --seed n` repeats one seed; without a seed it runs 30,000.
 describe('agents on several nodes', () => {
   test('get each message once and in order, or a `gap` event, whatever breaks, moves, dies or is cut off', async () => {
     const { received, gaps, held } = await checkSeeds(1, SEEDS)

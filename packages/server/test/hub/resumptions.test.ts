@@ -32,7 +32,7 @@ describe('a connection that moves here', () => {
     const [peer, sender] = [await hub.addPeer(), await hub.addPeer()]
     const moving = await requestMove(hub, peer, lastSeq)
     const { connectionId: to } = moving.identity
-    /** Has another node send the connection its message with this number. */
+    /** Has the node `from` relay a message to the moving connection, as its message with this number. */
     const deliver = (from: Peer, number: number) =>
       from.order({ op: 'deliver', userId: hub.userId, to, frame: messageFrame(`${number}`), number })
     const isResumed = async () => (await moving.client.next('ready')).resumed

@@ -516,7 +516,7 @@ function dyingEvents(services: Services) {
   }
 }
 
-/** Events of a node, of which those between nodes are not published if `lose` returns true; `lost` counts them. */
+/** Events of a node, whose relay messages (`hub.relay`) are lost when `lose` returns true; `lost` counts these. */
 function lossyEvents(services: Services) {
   const { publish, subscribe } = services.storage.events
   const lossyCarrier = {

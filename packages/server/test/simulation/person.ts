@@ -142,7 +142,7 @@ export class Person extends SimulatedProcess {
       )
     }
     for (const session of this.sessions) session.mayHaveEnded = true
-    // A suspension whose answer was lost may still be carried out.
+    // A suspension whose answer was lost may take effect even now, after the activation.
     if (code !== 'lost') this.mayBeSuspended = false
   }
 }

@@ -11,7 +11,7 @@ import { installGlobals } from './globals.ts'
  * tries all variants.
  */
 
-/** How long a broken variant is run until a violation is found. */
+/** Real time after which no further run of a broken variant begins if no violation was found. */
 const MAX_MINUTES_BROKEN = 10
 
 const { values } = parseArgs({

@@ -18,10 +18,10 @@ import type { createJwt } from '../../src/signing-keys/jwt.ts'
 import type { Recorder } from './recording.ts'
 
 /*
- * Observes the functions that create secrets, and two with output outside of streams (the log below its level, the
- * metrics). Modules that import one of them get it wrapped in an observer, which calls the original and returns its
- * result. The imports are redirected by Node's resolver, without changes to the product. Calls within a module are not
- * observed, so these must be functions that other modules call.
+ * Observes the functions that create secrets, and two whose output is not all written to a stream (`createLog`, which
+ * drops lines below its level, and `createMetrics`). Modules that import one of them get it wrapped in an observer,
+ * which calls the original and returns its result. The imports are redirected by Node's resolver, without changes to
+ * the product. Calls within a module are not observed, so these must be functions that other modules call.
  *
  * One function is changed instead (`guardConnections`): servers refuse no connections, unless a test sets the limit.
  * All clients of a test share one network, whose new connections would be reset at random after a burst of refusals.

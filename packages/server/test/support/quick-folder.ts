@@ -2,8 +2,8 @@ import { existsSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 
 /**
- * The variable that names a folder for test databases. A caller sets it if it may kill the tests, and removes the
- * folder after them.
+ * The variable that names a folder for test databases. A program that may kill the tests that it runs sets this, and
+ * removes the folder after them.
  */
 export const TEST_FOLDER_VARIABLE = 'KEYWAY_TEST_FOLDER'
 

@@ -28,9 +28,9 @@ export interface Recorder {
   secret(kind: string, value: string | Uint8Array): void
 }
 
-/** Begins the first line of an `.output` file, with the name of the program. */
+/** The beginning of the first line of an `.output` file; the name of the program follows. */
 export const PROGRAM = 'program: '
-/** Begins a line with the source of the following text. */
+/** The beginning of a line that names the source of the text below it. */
 export const SOURCE_MARK = '\x1e'
 
 export function startRecording(folder: string): void {
@@ -109,7 +109,7 @@ function tee(stream: { write: unknown }, recorder: Recorder, source: string): vo
   }
 }
 
-/** Records the output of this project's child processes, with fatal errors, which they cannot record themselves. */
+/** Records the output of this project's child processes, which cannot record their own fatal errors. */
 function recordChildren(recorder: Recorder): void {
   subscribe('child_process', message => {
     const { process: child } = message as { process: ChildProcess }

@@ -270,7 +270,7 @@ async function capture(page: Page, name: string): Promise<void> {
   }
 }
 
-/** Where to write a screenshot; null if the argument does not select it. */
+/** Where to write a screenshot; null if the argument of the command line does not select it. */
 function pathOf(file: string): string | null {
   if (nameFilter === 'readme') return README_IMAGES[file] ? join(IMAGES, README_IMAGES[file]) : null
   return file.includes(nameFilter) ? join(FOLDER, file) : null

@@ -82,7 +82,7 @@ interface Match {
 const BASE = 0x01000193
 const FILTER_BITS = 24
 
-/** Rabin-Karp search for many texts, by the last `MIN_LENGTH` characters of each. */
+/** Rabin-Karp search for many texts: hashes the last `MIN_LENGTH` bytes, then compares the last `TAIL_LENGTH`. */
 function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Match[] {
   const kindOf = new Map<string, string>()
   for (const [value, kind] of kinds)

@@ -88,7 +88,7 @@ describe('mutants that are listed as equivalent', () => {
   })
 })
 
-/** The result of the module, or the error of loading it. */
+/** The result of `run` of the module, or the name of the error that loading or running it throws. */
 async function resultOf(code: string, activeMutant: number): Promise<unknown> {
   const name = `${SWITCH}${moduleCount++}`
   Reflect.set(globalThis, name, (id: number) => id === activeMutant)

@@ -97,7 +97,7 @@ forEachEngine(engine => {
         assert.match(await shownResponse.text(), /This sign-in cannot go on/)
       }
     assert.equal((await strangersClient.get(logoutPath)).headers.get('location'), '/sign-in?done=signed_out')
-    // A single-page app makes this request in a frame, whose address no person sees.
+    // A single-page app makes this request in a frame, whose address no person sees: the redirect misleads nobody.
     const frameResponse = await strangersClient.get(authorizeUrl({ prompt: 'none' }), {
       'sec-fetch-dest': 'iframe',
     })

@@ -12,7 +12,7 @@ from ._paging import every_item
 
 
 class AgentCalls:
-    """Lists, messages and closes connections."""
+    """Lists connections, sends messages to them, and closes them."""
 
     def __init__(self, transport: Transport) -> None:
         self._call = transport.call

@@ -34,7 +34,7 @@ class ApiKeyCalls:
         metadata: Metadata | None = None,
         limits: WantedKeyLimits | None = None,
     ) -> CreatedApiKey:
-        """The only answer that contains the key itself. Not retried: it could create two keys.
+        """Creates a key. Only this answer contains the key itself. Not retried: a retry could create a second key.
 
         :param scopes: if omitted or empty, the key may do everything that its owner may do with a key
         :param expires_at: RFC 3339 with a zone. If omitted, the key never expires

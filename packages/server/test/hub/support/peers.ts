@@ -105,9 +105,9 @@ export async function openAmongPeers(
 interface PeerOptions {
   /** Whether the peer is recorded as having connections of the test's user. */
   hasUser?: boolean
-  /** Whether the peer is not alive before `start`, and never confirms a notice by itself. */
+  /** Whether the peer is not alive before `start`, and never confirms a notice (`enter`) by itself. */
   isSilent?: boolean
-  /** The relay version; 0 for a node of the previous minor version, which sends no notices. */
+  /** The relay version; 0 for a node of the previous minor version, which sends no notices (`enter`). */
   version?: number
 }
 
@@ -152,7 +152,7 @@ function createPeer(
 }
 
 interface Release {
-  /** The kept messages, each with its origin. */
+  /** The messages that the peer kept, each with its `KeptMessage.origin`. */
   messages?: [origin: string, frame: string][]
   /** The number of the last message before the agent's socket broke; by default that of the last kept message. */
   heldSeq?: number
@@ -168,7 +168,7 @@ export function connectionOn(peer: Peer, userId: string, keyId: string) {
     identity: { connectionId, userId, keyId },
     /** The header with which its agent asks to resume it. */
     headers: (lastSeq: number) => ({ 'keyway-resume': `${token}.${lastSeq}` }),
-    /** Answers a request for the connection. */
+    /** Answers the hub's request to hand over the connection. */
     release(question: number, { messages = [], heldSeq = messages.length, passed = [] }: Release = {}): void {
       const state = { seq: messages.length, heldSeq, heldMs: 0, secretHash, address: '::1', client: null }
       const text = JSON.stringify({ ...state, sends: null, passed, messages })

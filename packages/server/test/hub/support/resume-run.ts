@@ -104,8 +104,8 @@ function performRandomAction(world: ResumeWorld, random: Random, isGentle: boole
 }
 
 /**
- * One agent sends to another one, reconnects to any node and sends again, while the other may reconnect too. Unless
- * `isGentle`, one of the nodes is cut off for a moment half of the time.
+ * One agent sends to another one, loses its connection, reconnects to any node and sends again; the other may lose its
+ * own too. Unless `isGentle`, half of these runs cut one of several nodes off for a moment.
  */
 function sendAndMove(world: ResumeWorld, random: Random, isGentle: boolean): void {
   const [from, to] = [random.pick(world.members), random.pick(world.members)]
