@@ -13,7 +13,7 @@ class HubSession:
         self._last_seq = 0
         self.connection_id = ""
         self.is_offered = False
-        """Whether a handshake has presented the token, so that the hub may have used it."""
+        """Whether a handshake has presented the token, so that the hub may have resumed the connection with it."""
 
     def offer(self) -> tuple[str, ...]:
         """The subprotocols by which a handshake asks to resume the connection; empty if the hub gave no token."""

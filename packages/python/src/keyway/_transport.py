@@ -49,7 +49,7 @@ class Transport:
     ) -> Any:
         """Sends a call, and returns the JSON of its response.
 
-        :param repeatable: whether the call may be repeated without a second effect. Default: unless it is a POST
+        :param repeatable: whether the call may be repeated without a second effect; by default every call except a POST
         """
         request = _Request(method, path + _query(query), body, dict(headers or {}), repeatable)
         if credential == "none":

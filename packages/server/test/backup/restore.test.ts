@@ -15,8 +15,8 @@ import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
 /**
- * A backup of one account with a key, and an empty database. SQLite suffices, since the rules do not depend on the
- * engine.
+ * A backup of one account with a key, and an empty database. SQLite suffices, since the rules of a restore do not
+ * depend on the engine.
  */
 async function openBackup(t: TestContext) {
   const { path, remove } = temporaryFolder()
