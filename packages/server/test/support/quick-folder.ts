@@ -13,8 +13,8 @@ const REQUIRED_FREE_BYTES = 2 * 1024 ** 3
 
 /**
  * The folder for test databases: the one that `TEST_FOLDER_VARIABLE` names, else one in memory if enough of it is free,
- * else the system's folder for temporary files. Copying a PostgreSQL database takes 45 ms in memory, 220 ms on a disk, and
- * SQLite commits need not wait for the disk. Durability across a process crash is the same.
+ * else the system's folder for temporary files. Copying a PostgreSQL database takes 45 ms in memory, 220 ms on a disk,
+ * and SQLite commits need not wait for the disk. Durability across a process crash is the same.
  */
 export function quickFolder(): string {
   const givenFolder = process.env[TEST_FOLDER_VARIABLE]
