@@ -4,7 +4,7 @@ import { WebSocketServer } from 'ws'
 
 /**
  * The floor (unavoidable work) of the hub: a plain `ws` server without authentication. It sends `ready`, forwards each
- * `send` to every client, closes every client on `close`, and answers other frames with `token_accepted`.
+ * frame `send` to all clients, closes all clients upon a frame `close`, and answers other frames with `token_accepted`.
  */
 
 const http = createServer()

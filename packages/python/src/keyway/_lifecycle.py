@@ -253,7 +253,7 @@ class Lifecycle:
         self._dial_after(self._clock.random() * min(RESTART_JITTER_SECONDS, closes_in / 2))
 
     def _reconnect_or_stop(self, why: HubClosed | BaseException) -> None:
-        """Schedules the next attempt, or stops the agent, and emits `disconnected`."""
+        """Schedules the next attempt, or stops the agent. Emits `disconnected` unless a connection is in use."""
         if self._stop_if_final(why):
             return
         closed = why if isinstance(why, HubClosed) else _closed_by_error(why)

@@ -8,7 +8,7 @@ import { caller, openServices, refusedWith, type Services } from '../support/ser
 interface Model {
   /** All issued tokens, oldest first; the last is the current one. */
   tokens: string[]
-  /** The Idempotency-Key of the rotation from token n-1 to token n. */
+  /** For each token but the last, the Idempotency-Key of the refresh that rotated it. */
   keys: (string | null)[]
   ended: 'no' | 'reuse' | 'logout'
 }

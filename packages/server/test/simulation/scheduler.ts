@@ -11,7 +11,7 @@ export class SimulatedProcess {
   pausedUntil = 0
   /** Milliseconds that each of its tasks takes. */
   taskMs = 0
-  /** Milliseconds by which its time of day differs from that of the simulation. */
+  /** Milliseconds by which its time of day is ahead of that of the simulation; negative if it is behind. */
   systemOffset = 0
   busyUntil = 0
   /** The process crashes instead of running the task that brings this number to zero. */
