@@ -134,6 +134,7 @@ function readStyle(name: string): string {
     .replaceAll(' {\n', '{')
     .replaceAll(';\n}', '}')
     .replace(/([;,}])\n/g, '$1')
+    .replaceAll(', ', ',')
 }
 
 function toImage(name: string, image: BrandImage): LogoAsset {
