@@ -18,7 +18,7 @@ export interface RunSummary {
 
 const RESULTS_DOCUMENT = join(ORIGINAL_TREE, 'tools/mutants/results.md')
 /** The heading of the part of the document that is written by hand. */
-const CHECKS_HEADING = '\n## Checks of the equivalent ones\n'
+const HANDWRITTEN_HEADING = '\n## Other samples of the hub\n'
 
 /**
  * Prints statistics by folder and every survivor. @returns the fraction of detected mutants, without equivalent ones
@@ -96,6 +96,6 @@ function documentText(
 
 function handwrittenPart(): string {
   const document = readFileSync(RESULTS_DOCUMENT, 'utf8')
-  const start = document.indexOf(CHECKS_HEADING)
+  const start = document.indexOf(HANDWRITTEN_HEADING)
   return start < 0 ? '' : document.slice(start)
 }
