@@ -178,6 +178,10 @@ async def test_cancelled_sends_and_requests_hold_up_no_others_also_over_a_break(
         stream, to = aiter(receiver), receiver.connection.connection_id
         kept: list[int] = []
 
+        @receiver.on_request
+        async def answer_too_late(_: Request) -> None:
+            await asyncio.sleep(60)
+
         async def send_and_cancel_some(first: int) -> None:
             sending = {n: asyncio.ensure_future(sender.send(to, n)) for n in range(first, first + 40)}
             request = asyncio.ensure_future(sender.request(to, "who are you?"))
