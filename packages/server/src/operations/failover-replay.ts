@@ -39,7 +39,7 @@ export interface ReplayDeps {
   secrets: Secrets
   /** The id of this installation. A journal of another installation is refused. */
   instance: string
-  /** Which files of the journal are accepted. */
+  /** The secrets that must have made the MACs of the journal, and whether files without a MAC are accepted too. */
   trust: Trust
   /** Called at intervals with the number of processed entries. */
   progress?: (entries: number) => void

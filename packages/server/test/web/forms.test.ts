@@ -69,8 +69,8 @@ test('a large body or one of another type is refused with an error page', async 
   const web = await startWeb(t)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
-  const oversizedResponse = await client.post('/sign-in', { form_token, email: 'a'.repeat(20_000) })
-  assert.equal(oversizedResponse.status, 413)
+  const responseToLargeForm = await client.post('/sign-in', { form_token, email: 'a'.repeat(20_000) })
+  assert.equal(responseToLargeForm.status, 413)
   const plainText = await fetch(`${web.url}/sign-in`, {
     method: 'POST',
     headers: { ...SAME_ORIGIN, 'content-type': 'text/plain' },
