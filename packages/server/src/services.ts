@@ -74,9 +74,9 @@ export async function openServices(
     const clock = createClock(storage.engine.clockReference)
     await clock.synchronize(() => readClock(storage, config))
     const secrets = createSecrets(config.secrets)
-    const instance = serviceIdOf(await openPepper(storage, secrets))
-    const journal = await journalOf(config, { clock, secrets, instance })
-    const services = compose(config, log, { storage, clock, secrets, instance, journal })
+    const serviceId = serviceIdOf(await openPepper(storage, secrets))
+    const journal = await journalOf(config, { clock, secrets, serviceId })
+    const services = compose(config, log, { storage, clock, secrets, serviceId, journal })
     await Promise.all([services.signingKeys.load(), services.policies.load(), services.imported.load()])
     return services
   } catch (error) {

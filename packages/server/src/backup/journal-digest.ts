@@ -66,7 +66,7 @@ export interface UserDigest {
 export interface DigestOptions {
   trust: Trust
   /** The id of the service; a journal of another service is refused. Null if unknown: then this is not checked. */
-  instance: string | null
+  serviceId: string | null
   /** Entries before this instant are verified and skipped. */
   since?: Instant
   /** Called after every 1000 entries that count for `JournalDigest.entries`, with their number so far. */
@@ -77,12 +77,12 @@ export interface DigestOptions {
  * Reads and verifies the whole journal once, so that an invalid line is found before anything is changed.
  *
  * @param files sorted by name
- * @throws OperatorError if a file cannot be read, a line is invalid, or the journal is of another `instance`; unless
+ * @throws OperatorError if a file cannot be read, a line is invalid, or the journal is of another `serviceId`; unless
  * `Trust.unauthenticated` accepts it, also if a file has no MACs or the journal is incomplete
  */
 export async function digestJournal(
   files: readonly string[],
-  { trust, instance, since = 0, progress = () => {} }: DigestOptions,
+  { trust, serviceId, since = 0, progress = () => {} }: DigestOptions,
 ): Promise<JournalDigest> {
   const digest = emptyDigest()
   const completeness = createCompleteness()
@@ -90,7 +90,7 @@ export async function digestJournal(
     const { entry, file } = line
     completeness.add(line)
     if (entry.type === 'opened') {
-      refuseOtherInstance(entry, file, instance)
+      refuseOtherService(entry, file, serviceId)
       digest.beginsAt = earlierOf(digest.beginsAt, entry.at)
     }
     if (!isChange(entry, since)) continue
@@ -145,10 +145,10 @@ function emptyDigest(): JournalDigest {
   }
 }
 
-function refuseOtherInstance(entry: EntryOf<'opened'>, file: string, instance: string | null): void {
-  if (instance === null || entry.instance === undefined || entry.instance === instance) return
+function refuseOtherService(entry: EntryOf<'opened'>, file: string, serviceId: string | null): void {
+  if (serviceId === null || entry.instance === undefined || entry.instance === serviceId) return
   throw new OperatorError(
-    `${file} is the journal of another service (${entry.instance}; this one is ${instance}). Nothing was changed. Use the journal of this service, or remove that file from the folder.`,
+    `${file} is the journal of another service (${entry.instance}; this one is ${serviceId}). Nothing was changed. Use the journal of this service, or remove that file from the folder.`,
   )
 }
 

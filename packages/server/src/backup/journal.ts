@@ -17,7 +17,7 @@ export interface JournalDeps {
   clock: Clock
   secrets: FileSecrets
   /** The id of this service, which the first line of every file has. */
-  instance: string
+  serviceId: string
 }
 
 /**
@@ -34,7 +34,7 @@ const MAX_LISTED_FILES = 64
  */
 export async function openJournal(
   folder: string,
-  { clock, secrets, instance }: JournalDeps,
+  { clock, secrets, serviceId }: JournalDeps,
 ): Promise<Journal> {
   makeFolder(folder)
   /** The day of `file`. */
@@ -88,7 +88,7 @@ export async function openJournal(
     const name = `${today}-${newId(now).slice(-12)}${AUTHENTICATED_SUFFIX}`
     file = await open(join(folder, name), 'ax', 0o600)
     lastMac = ''
-    await file.appendFile(lineOf({ type: 'opened', at: now, instance, file: name, beside }))
+    await file.appendFile(lineOf({ type: 'opened', at: now, instance: serviceId, file: name, beside }))
     day = today
     return file
   }

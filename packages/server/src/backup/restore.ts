@@ -151,7 +151,7 @@ interface VerifiedJournal {
 async function verifyJournal(folder: string, header: BackupHeader, trust: Trust): Promise<VerifiedJournal> {
   const since = header.created_at - MAX_COMMIT_DELAY
   const files = filesNeeded(await journalFiles(folder), since, trust)
-  const digest = await digestJournal(files, { trust, instance: header.service ?? null, since })
+  const digest = await digestJournal(files, { trust, serviceId: header.service ?? null, since })
   const { beginsAt } = digest
   if (beginsAt === null || beginsAt > header.created_at)
     throw new OperatorError(

@@ -38,7 +38,7 @@ export interface ReplayDeps {
   audit: Audit
   secrets: Secrets
   /** The id of this installation. A journal of another installation is refused. */
-  instance: string
+  serviceId: string
   /** The secrets that must have made the MACs of the journal, and whether files without a MAC are accepted too. */
   trust: Trust
   /** Called at intervals with the number of processed entries. */
@@ -57,7 +57,7 @@ export interface ReplayDeps {
 export async function replayJournal(
   files: readonly string[],
   dryRun: boolean,
-  { storage, clock, audit, secrets, instance, trust, progress = () => {} }: ReplayDeps,
+  { storage, clock, audit, secrets, serviceId, trust, progress = () => {} }: ReplayDeps,
 ): Promise<ReplayReport> {
   const { store } = storage
   const report = emptyReport()
@@ -72,7 +72,7 @@ export async function replayJournal(
     now: () => clock.now(),
   }
 
-  const digest = await digestJournal(files, { trust, instance, progress })
+  const digest = await digestJournal(files, { trust, serviceId, progress })
   Object.assign(report, { entries: digest.entries, missing: digest.missing, openEnds: digest.openEnds })
   await replayKeys(digest)
   // Runs before accounts are ended, since that would end their sessions with another cause than in the journal.

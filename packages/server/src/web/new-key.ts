@@ -32,7 +32,7 @@ interface AgentExample {
   label: string
   lead: Html | string
   line: string
-  /** A command that installs what `line` needs. The page shows its line first, then its label, then `line`. */
+  /** A command that installs what `line` needs, shown before `line`. Its label is the text between the two. */
   setup?: { label: string; line: string }
   /** The command of `line` for another shell. */
   otherShell?: { label: string; line: string }

@@ -29,10 +29,10 @@ async function backUp(engine: EngineName, t: TestContext) {
   const ann = await signIn(node.origin, links, 'ann@example.com')
   const file = join(settings.KEYWAY_DATA_DIR!, 'monday.keyway')
   await outputOf(keyway(settings, 'backup', file))
-  const { instance } = node.services
+  const { serviceId } = node.services
   await node.close()
   const target = await freshSettings(engine, t)
-  return { settings, links, ann, file, instance, target, journal: settings.KEYWAY_JOURNAL_DIR! }
+  return { settings, links, ann, file, serviceId, target, journal: settings.KEYWAY_JOURNAL_DIR! }
 }
 
 /**
@@ -83,7 +83,7 @@ forEachEngine(engine => {
     })
 
     test('from a journal with a forged, changed, moved or missing line or file', async t => {
-      const { ann, file, target, journal, instance } = await backUp(engine, t)
+      const { ann, file, target, journal, serviceId } = await backUp(engine, t)
       const promotion = {
         type: 'user',
         at: Date.now(),
@@ -91,11 +91,11 @@ forEachEngine(engine => {
         status: 'active',
         role: 'admin',
       } as const
-      const earlierFile = await writeJournal(journal, instance, [
+      const earlierFile = await writeJournal(journal, serviceId, [
         { type: 'session', at: Date.now(), id: 'a', ended_by: 'logout' },
         { type: 'session', at: Date.now(), id: 'b', ended_by: 'logout' },
       ])
-      await writeJournal(journal, instance, [
+      await writeJournal(journal, serviceId, [
         { type: 'session', at: Date.now(), id: 'c', ended_by: 'logout' },
       ])
       const path = join(journal, earlierFile)
@@ -132,7 +132,7 @@ forEachEngine(engine => {
       await expectRefusal(target, /of another service \(0123456789abcdef/, ...restoreArgs)
       rmSync(join(journal, fileOfOtherService))
       const secrets = createSecrets([Buffer.from(OTHER_SECRET, 'base64')])
-      const fileOfOtherSecret = await writeJournal(journal, instance, [promotion], secrets)
+      const fileOfOtherSecret = await writeJournal(journal, serviceId, [promotion], secrets)
       await expectRefusal(
         target,
         /was written with the secret \w{8}, but KEYWAY_SECRET has \w{8}/,
@@ -255,7 +255,7 @@ forEachEngine(engine => {
 })
 
 test('refuses a forged line, and files without MACs unless --unauthenticated is given', async t => {
-  const { settings, ann, journal, instance } = await backUp('sqlite', t)
+  const { settings, ann, journal, serviceId } = await backUp('sqlite', t)
   const suspension = { type: 'user', at: Date.now(), id: ann.user.id, status: 'suspended' } as const
   const [name = ''] = namesIn(journal)
   appendFileSync(join(journal, name), `${JSON.stringify(suspension)}\n`)
@@ -264,7 +264,7 @@ test('refuses a forged line, and files without MACs unless --unauthenticated is 
 
   const folder = join(journal, 'old')
   mkdirSync(folder)
-  writeOldJournal(folder, '2020-01-01', [{ type: 'opened', at: 1, instance }, suspension])
+  writeOldJournal(folder, '2020-01-01', [{ type: 'opened', at: 1, instance: serviceId }, suspension])
   const replayArgs = ['journal', 'replay', '--journal', folder]
   assert.match((await keyway(settings, ...replayArgs)).err, /not authenticated/)
   assert.match(await outputOf(keyway(settings, ...replayArgs, '--unauthenticated')), /1 were missing/)

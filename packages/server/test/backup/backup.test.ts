@@ -204,7 +204,7 @@ describe('a restore is refused with', () => {
     const target = await freshSettings('sqlite', t)
     const journal = join(target.KEYWAY_DATA_DIR!, 'younger')
     mkdirSync(journal)
-    await writeJournal(journal, source.node.services.instance, [])
+    await writeJournal(journal, source.node.services.serviceId, [])
     const { status, err } = await keyway(target, 'restore', source.file, '--journal', journal)
     assert.equal(status, 1)
     assert.match(err, /begins at .* after the backup/)

@@ -179,7 +179,7 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
         expires_at: null,
         allowed_networks: ['192.0.2.0/24'],
       }
-      await writeJournal(journal, services.instance, [oldEntry])
+      await writeJournal(journal, services.serviceId, [oldEntry])
 
       const replays = await Promise.all([
         replayInProcess(services, journal),
@@ -244,9 +244,9 @@ describe('a replay is refused and changes nothing', () => {
     const refusedCommand = await keyway(settings, 'journal', 'replay', '--journal', folder)
     assert.deepEqual([refusedCommand.status, refusedCommand.err.trim().split('\n').length], [1, 1])
 
-    const writeEntry = async (entry: object, instance = services.instance) => {
+    const writeEntry = async (entry: object, serviceId = services.serviceId) => {
       for (const name of namesIn(folder)) rmSync(join(folder, name))
-      await writeJournal(folder, instance, [entry as JournalEntry])
+      await writeJournal(folder, serviceId, [entry as JournalEntry])
     }
     await writeEntry([])
     await expectRefusal(/^Line 2 of .*not a journal entry.*Nothing was changed/)
@@ -269,7 +269,7 @@ test('a replay skips a last line that a crash truncated, and counts missing rows
     { type: 'session', at: 1, id: '0', ended_by: 'logout' },
     { type: 'magic_link', at: 1, id: '0' },
   ]
-  const name = await writeJournal(journal, services.instance, entries)
+  const name = await writeJournal(journal, services.serviceId, entries)
   appendFileSync(join(journal, name), '{"type":"us')
   const { status, data } = await replayInProcess(services, journal)
   assert.equal(status, 0)

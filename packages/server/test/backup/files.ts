@@ -10,15 +10,15 @@ import { NODE_SECRET } from '../support/nodes.ts'
 
 const SECRETS = createSecrets([Buffer.from(NODE_SECRET, 'base64')])
 
-/** Adds a file to a journal, as written by a process of the service `instance` with the tests' secret. */
+/** Adds a file to a journal, as written by a process of this service with the tests' secret. */
 export async function writeJournal(
   folder: string,
-  instance: string,
+  serviceId: string,
   entries: readonly JournalEntry[],
   secrets = SECRETS,
 ): Promise<string> {
   const namesBefore = new Set(namesIn(folder))
-  const journal = await openJournal(folder, { clock: createClock(), secrets, instance })
+  const journal = await openJournal(folder, { clock: createClock(), secrets, serviceId })
   await journal.append(entries)
   await journal.close()
   return namesIn(folder).find(name => !namesBefore.has(name))!

@@ -50,7 +50,7 @@ async function openBackup(t: TestContext) {
       const journal = await openJournal(journalDir, {
         clock: { now: () => at },
         secrets,
-        instance: 'service',
+        serviceId: 'service',
       })
       await journal.append(entries)
       await journal.close()

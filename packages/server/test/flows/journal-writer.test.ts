@@ -17,7 +17,7 @@ async function openWriter(t: TestContext) {
   const { path: folder, remove } = temporaryFolder()
   t.after(remove)
   const clock = { now: () => NOW + 9 }
-  const journal = await openJournal(folder, { clock, secrets, instance: 'service' })
+  const journal = await openJournal(folder, { clock, secrets, serviceId: 'service' })
   t.after(journal.close)
   const logged: Record<string, unknown>[] = []
   const log = createLog('info', { write: line => void logged.push(JSON.parse(line)) })

@@ -74,9 +74,9 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   const log = overrides.log ?? testStorage.log
   const config = configOf(overrides)
   const undecoratedStorage = overrides.on?.node ?? testStorage.storage
-  const instance = serviceIdOf(await openPepper(undecoratedStorage, secrets))
+  const serviceId = serviceIdOf(await openPepper(undecoratedStorage, secrets))
   const journalDir = mkdtempSync(join(quickFolder(), 'keyway-journal-'))
-  const journal = await openJournal(journalDir, { clock, secrets, instance })
+  const journal = await openJournal(journalDir, { clock, secrets, serviceId })
   t.after(async () => {
     await journal.close()
     rmSync(journalDir, { recursive: true })
@@ -85,7 +85,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
     storage: undecoratedStorage,
     clock,
     secrets,
-    instance,
+    serviceId,
     journal,
   })
   await composedServices.signingKeys.load()

@@ -25,9 +25,9 @@ function open(t: TestContext) {
      * Writes these entries to a new file. If `isCut`, the file lacks the last of them, and the line that marks the file
      * as complete.
      */
-    async write(entries: readonly JournalEntry[], { at = NOON, instance = 'service', isCut = false } = {}) {
+    async write(entries: readonly JournalEntry[], { at = NOON, serviceId = 'service', isCut = false } = {}) {
       const existingFiles = await journalFiles(folder).catch((): string[] => [])
-      const journal = await openJournal(folder, { clock: { now: () => at }, secrets, instance })
+      const journal = await openJournal(folder, { clock: { now: () => at }, secrets, serviceId })
       await journal.append(entries)
       await journal.close()
       const file = (await journalFiles(folder)).find(each => !existingFiles.includes(each))!
@@ -35,7 +35,7 @@ function open(t: TestContext) {
       return file
     },
     async digest(options: Partial<DigestOptions> = {}) {
-      return digestJournal(await journalFiles(folder), { trust: TRUST, instance: 'service', ...options })
+      return digestJournal(await journalFiles(folder), { trust: TRUST, serviceId: 'service', ...options })
     },
   }
 }
@@ -177,17 +177,17 @@ test('a journal begins with its earliest file, and a journal without any has no 
   await write([link(NOON + DAY)], { at: NOON + DAY })
   await write([link(NOON)])
   assert.equal((await digest()).beginsAt, NOON)
-  assert.equal((await digestJournal([], { trust: TRUST, instance: null })).beginsAt, null)
+  assert.equal((await digestJournal([], { trust: TRUST, serviceId: null })).beginsAt, null)
 })
 
 test('the journal of another service is refused, and of this one or of an unknown one accepted', async t => {
   const { write, digest } = open(t)
-  const file = await write([link(NOON)], { instance: 'another' })
+  const file = await write([link(NOON)], { serviceId: 'another' })
   await assert.rejects(digest(), ({ message }: Error) =>
     message.startsWith(`${file} is the journal of another service (another; this one is service). Nothing`),
   )
-  assert.equal((await digest({ instance: 'another' })).entries, 1)
-  assert.equal((await digest({ instance: null })).entries, 1)
+  assert.equal((await digest({ serviceId: 'another' })).entries, 1)
+  assert.equal((await digest({ serviceId: null })).entries, 1)
 })
 
 test('files without an end are listed from the day of `since` on', async t => {

@@ -20,7 +20,7 @@ function open(t: TestContext) {
   t.after(remove)
   const folder = join(path, 'journal')
   const clock = { at: NOON, now: () => clock.at }
-  return { folder, clock, journal: () => openJournal(folder, { clock, secrets, instance: 'service' }) }
+  return { folder, clock, journal: () => openJournal(folder, { clock, secrets, serviceId: 'service' }) }
 }
 
 async function read(files: readonly string[], trust: Partial<Trust> = {}): Promise<JournalEntry[]> {
