@@ -55,7 +55,7 @@ const AGENT_SOCKETS = 200
 const CLOSE_FRAME = 0x88
 
 export const ATTACKS: Record<string, AttackDefinition> = {
-  'slow forms of the pages': withoutAccount(attack => sendSlowly(attack, slowFormHead)),
+  'slow forms of the pages': withoutAccount(attack => sendSlowly(attack, unfinishedFormHead)),
   'slow headers': withoutAccount(attack =>
     sendSlowly(attack, () => 'GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-A: '),
   ),
@@ -134,7 +134,7 @@ export const ATTACKS: Record<string, AttackDefinition> = {
   'aborted requests': withoutAccount(attack =>
     abortRequests(attack, `${requestHead('POST', '/auth/send-magic-link', 100)}{`),
   ),
-  'aborted forms': withoutAccount(attack => abortRequests(attack, `${slowFormHead()}a`)),
+  'aborted forms': withoutAccount(attack => abortRequests(attack, `${unfinishedFormHead()}a`)),
   'upgrades without a token': withoutAccount(attack =>
     flood(attack, { pipelined: 1, request: () => upgradeRequest('/hub') }),
   ),
@@ -318,7 +318,7 @@ function sendSlowBodies(attack: Attack): Promise<void> {
   })
 }
 
-function slowFormHead(): string {
+function unfinishedFormHead(): string {
   return [
     'POST /sign-in HTTP/1.1',
     'Host: localhost',

@@ -27,9 +27,9 @@ export interface MagicLinkStore {
    * Sets times of sends that are in the future, since the clock stepped back, to `now`. Call `lockSendBuckets` first.
    */
   clampFutureSends(buckets: readonly string[], now: Instant): Promise<void>
-  /** Like `sendHistory`, for the buckets that `limits` names. `sendCounts` is the result of `lockSendBuckets`. */
+  /** Like `sendHistory`, for the buckets that `limits` names. `lastSendNumbers` is the result of `lockSendBuckets`. */
   sendHistories(
-    sendCounts: ReadonlyMap<string, number>,
+    lastSendNumbers: ReadonlyMap<string, number>,
     limits: ReadonlyMap<string, readonly number[]>,
   ): Promise<SendHistory[]>
   /** Records one accepted send in each bucket. Call it only after `lockSendBuckets` in the same transaction. */

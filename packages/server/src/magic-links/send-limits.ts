@@ -66,10 +66,10 @@ export async function countSend(
   const earlyRefusal = await refusalByRead(store, buckets, now)
   if (earlyRefusal) return earlyRefusal
   const names = namesOf(buckets)
-  const sendCounts = await store.lockSendBuckets(names)
+  const lastSendNumbers = await store.lockSendBuckets(names)
   await store.clampFutureSends(names, now)
   const limits = new Map(buckets.map(({ name, windows }) => [name, limitsOf(windows)]))
-  const lateRefusal = refusal(buckets, await store.sendHistories(sendCounts, limits), now)
+  const lateRefusal = refusal(buckets, await store.sendHistories(lastSendNumbers, limits), now)
   if (lateRefusal) return lateRefusal
   await Promise.all([store.recordSend(names, now), send()])
   return null

@@ -14,8 +14,9 @@ const BREAK_EVERY_MS = 200
 const SLOW_SHARE = 0.2
 const SLOW_MS = 2000
 const ROUNDS = 10
-/** How long each round runs before and after its fault, and how long a node is cut off or suspended. */
+/** How long the load runs before each fault, and after the last one. */
 const PAUSE_MS = 3000
+/** How long a node is cut off or suspended. */
 const OUTAGE_MS = 3000
 /**
  * Longer than an agent needs after the last fault: for a back-off, attempts to resume its connection while two nodes do

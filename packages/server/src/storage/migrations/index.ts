@@ -59,8 +59,8 @@ export const MIGRATIONS: readonly Migration[] = [
 ]
 
 /**
- * The oldest version that can use a database with all of these migrations: the previous minor version, since migrations
- * only add.
+ * The oldest version that may use a database with all of these migrations. Migrations only add, so it is the minor
+ * version before the one that ships the newest of them; nothing is released before 0.1.0.
  */
 export const OLDEST_READER = '0.1.0'
 
