@@ -109,8 +109,9 @@ function section(title: string, lines: string[][]): string {
 }
 
 /**
- * For each window of the address's two buckets (the mailbox's, and that of recognised browsers): the number of accepted
- * sends, and, if the window is full, when it accepts the next.
+ * For each window of the two counts of sends to this address (`returning`: requested from browsers that signed in to it
+ * before; `address`: all others, to any `+tag` of its mailbox): the number of accepted sends, and, if the window is
+ * full, when it accepts the next.
  */
 async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()

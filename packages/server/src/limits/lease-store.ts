@@ -11,7 +11,10 @@ export interface LeaseRow {
 
 export interface LeaseWrite {
   state: string
-  /** When a node last claimed more than was available while others held shares; null if that never happened. */
+  /**
+   * When a node last wanted a larger share of the subject's request limit than was free, because other nodes held
+   * shares; null if that never happened.
+   */
   wantedAt: Instant | null
   /** The row is obsolete from this time on. */
   prunableAt: Instant
@@ -29,7 +32,7 @@ export interface LeaseStore {
   /** Extends a holder's lease; never shortens it. */
   renewHolder(id: string, until: Instant): Promise<void>
   removeHolder(id: string): Promise<void>
-  /** At most `limit` subjects of which a node claimed more than was available, at `since` or later. */
+  /** At most `limit` subjects whose `wantedAt` is `since` or later. */
   openClaims(since: Instant, limit: number): Promise<string[]>
   /**
    * Removes at most `batch` obsolete rows, and all holders whose lease ended before `lapsedBefore`. Returns how many
