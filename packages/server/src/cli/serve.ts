@@ -100,8 +100,8 @@ function warn(warnings: string[]): void {
 }
 
 /**
- * The warning if other users have permissions on the data directory. Its files are readable to nobody else, but users
- * who may write to the directory could replace these.
+ * The warning if other users have permissions on the data directory. Only the service's user can read its files, but
+ * others with write permission on the directory could replace them.
  */
 function dataDirWarnings({ database, dataDir }: Config): string[] {
   if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []

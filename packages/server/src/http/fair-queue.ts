@@ -1,4 +1,5 @@
 import { createEntry, type Entry, LinkedList } from './linked-list.ts'
+import { createQueueLengths } from './queue-lengths.ts'
 import { createRefusalCounts } from './refusal-counts.ts'
 
 /**
@@ -230,6 +231,8 @@ interface DequeuedWork {
 
 /** The queued requests of one network. */
 interface NetworkQueue {
+  /** The network, as an entry of `lengths`. */
+  readonly entry: Entry<string>
   flows: TurnOrder<LinkedList<QueuedRequest>>
   count: number
   /** Milliseconds that its requests took, less QUANTUM_MS for each round that it has skipped since. */
@@ -242,8 +245,7 @@ function createRoundRobin(clock: () => number) {
   const networks = createTurnOrder<NetworkQueue>()
   const usedTimesOfIdleNetworks = createUsedTimes(clock)
   let queuedCount = 0
-  /** No network has more queued requests than this. Exact after each search for the longest queue. */
-  let maxCount = 0
+  const lengths = createQueueLengths()
   return {
     get queuedCount() {
       return queuedCount
@@ -256,6 +258,7 @@ function createRoundRobin(clock: () => number) {
     /** @returns a function that removes the request if it is still queued */
     add({ id, network }: Flow, request: QueuedRequest): () => void {
       const queue = networks.get(network) ?? {
+        entry: createEntry(network),
         flows: createTurnOrder(),
         count: 0,
         usedMs: usedTimesOfIdleNetworks.remove(network),
@@ -265,25 +268,19 @@ function createRoundRobin(clock: () => number) {
       requests.append(entry)
       queue.flows.add(id, requests)
       networks.add(network, queue)
-      queue.count++
-      queuedCount++
-      maxCount = Math.max(maxCount, queue.count)
+      changeCount(queue, 1)
       return () => {
         if (requests.remove(entry)) forget(network, queue, id, requests)
       }
     },
     /**
-     * The network with the most requests, if it has more than `count`; of several, the one whose turn comes last.
-     * `dropLast` removes its request that would be served last.
+     * The network with the most requests, if it has more than `least`; of several, the one that came to have as many
+     * last. `dropLast` removes its request that would be served last.
      */
-    longest(count: number): { count: number; dropLast(): QueuedRequest } | null {
-      if (maxCount <= count) return null
-      let longest: { name: string; queue: NetworkQueue } | null = null
-      for (const each of networks) if (each.queue.count >= (longest?.queue.count ?? 0)) longest = each
-      maxCount = longest?.queue.count ?? 0
-      if (!longest || maxCount <= count) return null
-      const { name, queue } = longest
-      return { count: maxCount, dropLast: () => dropLast(name, queue) }
+    longest(least: number): { count: number; dropLast(): QueuedRequest } | null {
+      if (lengths.max <= least) return null
+      const network = lengths.longest()!
+      return { count: lengths.max, dropLast: () => dropLast(network) }
     },
     dequeue(): DequeuedWork {
       let { name: network, queue } = networks.first()
@@ -295,8 +292,7 @@ function createRoundRobin(clock: () => number) {
       const requests = queue.flows.first().queue
       const entry = requests.first!
       requests.remove(entry)
-      queue.count--
-      queuedCount--
+      changeCount(queue, -1)
       queue.flows.endTurn(requests.size > 0)
       if (queue.count > 0) networks.endTurn(true)
       else networks.remove(network)
@@ -304,7 +300,14 @@ function createRoundRobin(clock: () => number) {
     },
   }
 
-  function dropLast(network: string, queue: NetworkQueue): QueuedRequest {
+  function changeCount(queue: NetworkQueue, change: 1 | -1): void {
+    lengths.change(queue.entry, queue.count, queue.count + change)
+    queue.count += change
+    queuedCount += change
+  }
+
+  function dropLast(network: string): QueuedRequest {
+    const queue = networks.get(network)!
     const { name: id, queue: requests } = queue.flows.last()
     const entry = requests.last!
     requests.remove(entry)
@@ -319,8 +322,7 @@ function createRoundRobin(clock: () => number) {
     id: string,
     requests: LinkedList<QueuedRequest>,
   ): void {
-    queue.count--
-    queuedCount--
+    changeCount(queue, -1)
     if (requests.size === 0) queue.flows.remove(id)
     if (queue.count > 0) return
     networks.remove(network)
@@ -371,7 +373,7 @@ function createUsedTimes(clock: () => number) {
 }
 
 /** Named queues in the order in which they take turns. */
-interface TurnOrder<Queue> extends Iterable<{ name: string; queue: Queue }> {
+interface TurnOrder<Queue> {
   get(name: string): Queue | undefined
   /** Appends a queue, unless it is in the order already. */
   add(name: string, queue: Queue): void
@@ -386,7 +388,6 @@ function createTurnOrder<Queue>(): TurnOrder<Queue> {
   const entries = new Map<string, Entry<{ name: string; queue: Queue }>>()
   const order = new LinkedList<{ name: string; queue: Queue }>()
   return {
-    [Symbol.iterator]: () => order[Symbol.iterator](),
     get: name => entries.get(name)?.value.queue,
     add(name, queue) {
       if (entries.has(name)) return

@@ -61,7 +61,7 @@ export function accountChangePages(
 }
 
 /**
- * The signed-in user and session. @throws Redirect to /sign-in if nobody is signed in, or if the sign-in is too old:
+ * The signed-in user and session. @throws Redirect to /sign-in if no user is signed in, or if the sign-in is too old:
  * then the person returns to `path` after signing in again
  */
 function requireRecentSignIn(kit: PageKit, c: PageContext, path: string): SignedIn {

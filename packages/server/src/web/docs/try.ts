@@ -58,7 +58,7 @@ function answer({ status, text }: TriedCall): Html {
 /**
  * Makes the call that a form describes. A refusal by the API is returned like any other response.
  *
- * @throws Redirect if nobody is signed in, KeywayError if the form itself is refused (see `Forms.read`)
+ * @throws Redirect if no user is signed in, KeywayError if the form itself is refused (see `Forms.read`)
  */
 export async function makeCall(
   { kit }: Docs,

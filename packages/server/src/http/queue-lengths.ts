@@ -1,0 +1,30 @@
+import { type Entry, LinkedList } from './linked-list.ts'
+
+/** Named queues by their length, so that the longest is found without a search, however many there are. */
+export interface QueueLengths {
+  /** Moves a queue, whose entry has its name, from one length to another; queues of length 0 are in no list. */
+  change(queue: Entry<string>, from: number, to: number): void
+  /** The length of the longest queue; 0 without any. */
+  readonly max: number
+  /** Of the longest queues, the name of the one that came to this length last; undefined without any. */
+  longest(): string | undefined
+}
+
+export function createQueueLengths(): QueueLengths {
+  /** The queues of length n at index n. */
+  const queues: LinkedList<string>[] = []
+  let max = 0
+  return {
+    change(queue, from, to) {
+      queues[from]?.remove(queue)
+      queues[to] ??= new LinkedList()
+      if (to > 0) queues[to].append(queue)
+      max = Math.max(max, to)
+      while (max > 0 && queues[max]!.size === 0) max--
+    },
+    get max() {
+      return max
+    },
+    longest: () => queues[max]?.last?.value,
+  }
+}
