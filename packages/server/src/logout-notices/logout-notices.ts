@@ -77,7 +77,8 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     if (unresponsiveApps.has(app.id)) return defer(notice)
     const failure = await callApp(app, notice, unresponsiveApps, signal)
     if (failure === null) return logoutNotices.remove(notice.sessionId)
-    const wait = RETRY_DELAYS[notice.attempts]
+    // An attempt that a stop of the service broke off says nothing about the app, so it is never the last one.
+    const wait = RETRY_DELAYS[notice.attempts] ?? (signal?.aborted ? RETRY_DELAYS.at(-1) : undefined)
     if (wait === undefined) return drop(notice, notice.attempts + 1, failure)
     const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
     log.debug(fields, 'a logout notice could not be delivered yet')

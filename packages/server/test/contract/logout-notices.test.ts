@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { HOUR } from '../../src/clock.ts'
+import { RETRY_DELAYS } from '../../src/logout-notices/logout-notice.ts'
 import { createLogoutNotices, type LogoutNoticeDeps } from '../../src/logout-notices/logout-notices.ts'
 import { createLogoutDelivery } from '../../src/operations/logout-delivery.ts'
 import type { DatabaseStorage } from '../../src/storage/database.ts'
@@ -133,6 +134,10 @@ forEachEngine(engine => {
       })
       const { port } = endpoint.address() as AddressInfo
       const storage = await openWithNotices(engine, t, `http://127.0.0.1:${port}/`, 50)
+      const { logoutNotices } = storage.store
+      // The next attempt of each notice is its last one.
+      for (const { sessionId } of await logoutNotices.lease(NOW, NOW, 100))
+        for (const _ of RETRY_DELAYS) await logoutNotices.retry(sessionId, NOW)
       const failures: unknown[] = []
       const delivery = createLogoutDelivery({
         storage,
@@ -147,7 +152,7 @@ forEachEngine(engine => {
       if (answers) for (const response of pending) response.end()
       await inTime('the delivery stops', stopped)
       assert.equal(pending.length, 20)
-      const remaining = await storage.store.logoutNotices.lease(NOW + HOUR, NOW + HOUR, 100)
+      const remaining = await logoutNotices.lease(NOW + HOUR, NOW + HOUR, 100)
       assert.equal(remaining.length, answers ? 30 : 50)
       assert.deepEqual(failures, answers ? [] : Array(20).fill('the service is stopping'))
     })
