@@ -20,6 +20,7 @@ const FORBIDDEN = '127.0.0.2'
 const WORKERS = 12
 /** The pause between attempts, so that a restarting node is not called in a tight loop. */
 const RETRY_MS = 50
+const MAX_FAILURES_OF_AN_EVENT = 2
 
 interface CrashOptions {
   /** Number of renamings of keys, each of which causes one event. */
@@ -168,18 +169,29 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   }
 }
 
-/** Answers a quarter of the calls with an error, a redirect or nothing. */
+/**
+ * Answers a quarter of the calls with an error, a redirect or nothing, but accepts an event after
+ * `MAX_FAILURES_OF_AN_EVENT` such answers: the delay before the next attempt doubles each time, so that without this
+ * limit a few events would take arbitrarily long.
+ */
 async function openFailingEndpoint(t: TestContext, random: Random, redirectTarget: string) {
-  /** Events by key, in the order in which they were accepted. */
+  /** Sequence numbers of events by key, in the order in which they were accepted. */
   const accepted = new Map<string, number[]>()
+  const failures = new Map<string, number>()
   const counts = { calls: 0, accepted: 0 }
   const url = await listen(t, ALLOWED, (raw, response) => {
     counts.calls++
-    const failure = random.below(40)
-    if (failure < 6) return void response.writeHead(500).end('no')
-    if (failure < 8) return void response.writeHead(307, { location: redirectTarget }).end()
-    if (failure < 10) return void response.destroy()
     const { data, sequence } = JSON.parse(raw)
+    const event = `${data.key_id} ${sequence}`
+    const failureCount = failures.get(event) ?? 0
+    const choice = random.below(40)
+    if (choice < 10 && failureCount < MAX_FAILURES_OF_AN_EVENT) {
+      failures.set(event, failureCount + 1)
+      if (choice < 6) response.writeHead(500).end('no')
+      else if (choice < 8) response.writeHead(307, { location: redirectTarget }).end()
+      else response.destroy()
+      return
+    }
     counts.accepted++
     accepted.set(data.key_id, [...(accepted.get(data.key_id) ?? []), sequence])
     response.writeHead(204).end()
