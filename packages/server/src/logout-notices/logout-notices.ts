@@ -2,6 +2,7 @@ import { type App, isSelfDescribed } from '../apps/app.ts'
 import { type Clock, HOUR, SECOND } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { INTERRUPTED, isInterrupted } from '../outbox/interruption.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { Storage } from '../store.ts'
@@ -77,8 +78,7 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     if (unresponsiveApps.has(app.id)) return defer(notice)
     const failure = await callApp(app, notice, unresponsiveApps, signal)
     if (failure === null) return logoutNotices.remove(notice.sessionId)
-    // An attempt that a stop of the service broke off says nothing about the app, so it is never the last one.
-    const wait = RETRY_DELAYS[notice.attempts] ?? (signal?.aborted ? RETRY_DELAYS.at(-1) : undefined)
+    const wait = RETRY_DELAYS[notice.attempts] ?? (isInterrupted(signal) ? RETRY_DELAYS.at(-1) : undefined)
     if (wait === undefined) return drop(notice, notice.attempts + 1, failure)
     const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
     log.debug(fields, 'a logout notice could not be delivered yet')
@@ -118,7 +118,7 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
       return status >= 200 && status < 300 ? null : `status ${status}`
     } catch (error) {
       unresponsiveApps.add(app.id)
-      if (signal?.aborted) return 'the service is stopping'
+      if (isInterrupted(signal)) return INTERRUPTED
       return error instanceof Error ? error.message : String(error)
     }
   }

@@ -1,5 +1,6 @@
 import { SECOND } from '../clock.ts'
 import type { LogoutNotices } from '../logout-notices/logout-notices.ts'
+import { interrupt } from '../outbox/interruption.ts'
 import type { Services } from '../services.ts'
 
 /** Interval of polls for notices whose event was lost, and for retries. */
@@ -44,7 +45,7 @@ export function createLogoutDelivery(services: LogoutDeliveryDeps): LogoutDelive
       isStopped = true
       clearInterval(timer)
       unsubscribe()
-      const drainTimer = setTimeout(() => abort.abort(new Error('the service is stopping')), DRAIN_MS)
+      const drainTimer = setTimeout(() => interrupt(abort), DRAIN_MS)
       await runningDelivery
       clearTimeout(drainTimer)
     },

@@ -4,6 +4,7 @@ import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage, Store } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import { backoff, GIVE_UP_AFTER } from './backoff.ts'
+import { isInterrupted } from './interruption.ts'
 import type { MessageContent, OutboxMessage, QueuedContent } from './message.ts'
 import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
 
@@ -82,7 +83,8 @@ export async function deliver(
       log.warn({ ...logFields, reason }, 'A mail was refused and is not retried.')
       return storeRefusal(deps, message, reason)
     }
-    return retryLater(deps, message, { ...logFields, reason }, lastUsefulAt)
+    const mayGiveUp = !isInterrupted(abort.signal)
+    return retryLater(deps, message, { ...logFields, reason }, lastUsefulAt, mayGiveUp)
   }
   onSent()
   log.debug(logFields, 'A mail was sent.')
@@ -151,10 +153,11 @@ async function retryLater(
   message: OutboxMessage,
   logFields: { reason: string },
   lastUsefulAt: number | null,
+  mayGiveUp: boolean,
 ): Promise<void> {
   const { storage, clock, log, random = Math.random } = deps
   const now = clock.now()
-  if (now - message.createdAt >= GIVE_UP_AFTER) {
+  if (mayGiveUp && now - message.createdAt >= GIVE_UP_AFTER) {
     log.error(logFields, 'A mail could not be delivered and is given up.')
     return storeOutcome(deps, message, 'failed', logFields.reason)
   }

@@ -3,6 +3,7 @@ import type { Hint } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Storage } from '../store.ts'
 import { describeError, type Schedule, STORE_PAUSE, scheduleTimer } from './delivery.ts'
+import { interrupt } from './interruption.ts'
 
 /** Maximum interval of polls of the queue, which also find items whose `queuedEvent` was lost. */
 const MAX_POLL_INTERVAL = 5 * SECOND
@@ -156,7 +157,7 @@ export function createWorker<Item extends { id: string }>(
       cancelTimer()
       const waitForItems = () => Promise.all(workInProgress.keys())
       await withTimeout(Promise.resolve(currentPoll).then(waitForItems), deadline - RELEASE_MS)
-      for (const abort of workInProgress.values()) abort.abort(new Error('the service is stopping'))
+      for (const abort of workInProgress.values()) interrupt(abort)
       await withTimeout(waitForItems(), RELEASE_MS)
     },
 

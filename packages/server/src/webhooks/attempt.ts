@@ -1,4 +1,5 @@
 import { type Clock, SECOND, toRfc3339 } from '../clock.ts'
+import { INTERRUPTED, isInterrupted } from '../outbox/interruption.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
 import { VERSION } from '../version.ts'
 import { signatureHeaders } from './signature.ts'
@@ -32,7 +33,7 @@ export async function attempt(
     const error = status >= 200 && status < 300 ? null : `status ${status}`
     return { at, durationMs: duration(), status, error, answer: beginningOf(text) }
   } catch (error) {
-    const reason = signal?.aborted ? 'the service is stopping' : (error as Error).message
+    const reason = isInterrupted(signal) ? INTERRUPTED : (error as Error).message
     return { at, durationMs: duration(), status: null, error: reason, answer: null }
   }
 }

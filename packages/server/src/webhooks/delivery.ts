@@ -5,6 +5,7 @@ import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { backoff } from '../outbox/backoff.ts'
 import { retryUntilLeaseEnds, type Schedule } from '../outbox/delivery.ts'
+import { isInterrupted } from '../outbox/interruption.ts'
 import { createWorker, type Worker } from '../outbox/leased-work.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
@@ -132,8 +133,7 @@ export function createDeliveryWorker(deps: WebhookDeliveryDeps): Worker {
       return { deliveryId, ...result, state: 'delivered' }
     }
     const failureFields = { ...logFields, attempts: delivery.attempts + 1, failure: result.error }
-    // An attempt that a stop of the service broke off says nothing about the endpoint.
-    if (signal.aborted || mayRetry(delivery, result)) {
+    if (isInterrupted(signal) || mayRetry(delivery, result)) {
       log.debug(failureFields, 'an event could not be delivered; trying again later')
       const nextAttemptAt = clock.now() + backoff(delivery.attempts + 1, random(), MAX_WEBHOOK_BACKOFF)
       return { deliveryId, ...result, state: 'waiting', nextAttemptAt }

@@ -7,7 +7,7 @@ import { createLocalizations } from '../../src/languages/localization.ts'
 import type { Log } from '../../src/log.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
-import { MAX_BACKOFF } from '../../src/outbox/backoff.ts'
+import { GIVE_UP_AFTER, MAX_BACKOFF } from '../../src/outbox/backoff.ts'
 import { DELIVERY_DEADLINE } from '../../src/outbox/delivery.ts'
 import { createDispatcher, LEASE } from '../../src/outbox/dispatcher.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
@@ -459,6 +459,22 @@ forEachEngine(engine => {
     const row = await lastMail('a@example.com')
     assert.equal(row.state, 'queued')
     assert.equal(row.leasedUntil, null)
+  })
+
+  test('a mail that was retried for days is sent after a stop that broke off its last attempt', async t => {
+    const { mailer, enqueue, newDispatcher, lastMail, clock } = await openOutbox(engine, t)
+    await enqueue('a@example.com')
+    clock.advance(GIVE_UP_AFTER)
+    mailer.onDeliver = () => new Promise<void>(() => {})
+    const stoppedDispatcher = newDispatcher()
+    stoppedDispatcher.start()
+    await mailer.until(() => mailer.attempts === 1)
+    await stoppedDispatcher.stop(600)
+    assert.equal((await lastMail('a@example.com')).state, 'queued')
+    clock.advance(MAX_BACKOFF)
+    mailer.onDeliver = async () => {}
+    await newDispatcher().drain()
+    assert.equal((await lastMail('a@example.com')).state, 'sent')
   })
 
   test('two nodes send 200 mails exactly once', async t => {

@@ -86,7 +86,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'signing-keys': SMALL_NOUNS,
   sessions: ['users', 'outbox', 'signing-keys', ...SMALL_NOUNS],
   consents: SMALL_NOUNS,
-  'logout-notices': ['signing-keys', ...SMALL_NOUNS],
+  'logout-notices': ['outbox/interruption.ts', 'signing-keys', ...SMALL_NOUNS],
   outgoing: [],
   webhooks: ['outbox', 'outgoing', ...SMALL_NOUNS],
   clients: ['outgoing', 'signing-keys/signing-key.ts', ...SMALL_NOUNS],
