@@ -3,7 +3,7 @@ export interface Mistake {
   name: string
   /** The file to change, as a path below packages/. */
   file: string
-  /** Replaces `find`, which must occur once, by `put`, which has no types: those of the file are removed before. */
+  /** Replaces `find`, which must occur once, by `put`: JavaScript, since the file runs with its types stripped. */
   edits: { find: string; put: string }[]
   /** Test files below packages/, or patterns; the run ends with the first failure. */
   tests: string[]

@@ -67,7 +67,7 @@ export function report({ all, judged, minutes, seed, write, command }: RunSummar
   return statisticsOf(judged).share
 }
 
-function commit(): string {
+function commitHash(): string {
   return execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
     cwd: ORIGINAL_TREE,
     encoding: 'utf8',
@@ -83,7 +83,7 @@ function documentText(
   const titles = Object.keys(rows[0]!)
   return [
     '# Mutants caught by the tests\n\n',
-    `Written by \`npm run test:mutants -- ${command}\` on ${new Date().toISOString().slice(0, 10)}, commit ${commit()}. `,
+    `Written by \`npm run test:mutants -- ${command}\` on ${new Date().toISOString().slice(0, 10)}, commit ${commitHash()}. `,
     'How the tool works: CONTRIBUTING.md, “How we test”.\n\n',
     line(titles),
     line(titles.map(() => '---')),

@@ -74,16 +74,16 @@ async function run({ file, title, mutant }: Request & { kind: 'run' }): Promise<
   const hits = mutant < 0 ? recordHits() : () => []
   const startedAt = performance.now()
   let isStray = false
-  const strayError = new Promise<never>((_, reject) => {
+  const rejectionByStrayError = new Promise<never>((_, reject) => {
     failRunningTest = error => {
       isStray = true
       reject(error)
     }
   })
-  strayError.catch(() => {})
+  rejectionByStrayError.catch(() => {})
   let error: string | null = null
   try {
-    await Promise.race([test.run(), strayError])
+    await Promise.race([test.run(), rejectionByStrayError])
   } catch (thrown) {
     error = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
   }

@@ -44,13 +44,13 @@ print(json.dumps({
     "agent": calls(keyway.Agent), "close_codes": keyway.CLOSE_CODES, "protocol": keyway.HUB_PROTOCOL}))`
     const pythonPackage = JSON.parse(await python(['-c', program], { PYTHONPATH: join(ROOT, 'src') }))
     const client = new Keyway({ url: 'https://keyway.example.com' })
-    assert.deepEqual(without(pythonPackage.client, ['aclose']), callsOf(client))
+    assert.deepEqual(without(pythonPackage.client, ['aclose']), callNamesOf(client))
     for (const group of ['apiKeys', 'sessions', 'account', 'agents', 'apps'] as const)
-      assert.deepEqual(pythonPackage.groups[snakeCase(group)], callsOf(client[group]), group)
+      assert.deepEqual(pythonPackage.groups[snakeCase(group)], callNamesOf(client[group]), group)
     const onlyIn = { javaScript: ['emit', 'listener_count', 'once'], python: ['run', 'start'] }
     assert.deepEqual(
       without(pythonPackage.agent, onlyIn.python),
-      without(callsOf(Agent.prototype), onlyIn.javaScript),
+      without(callNamesOf(Agent.prototype), onlyIn.javaScript),
     )
     const codes = Object.entries(CLOSE_CODES).map(([code, { reconnect }]) => [code, reconnect])
     assert.deepEqual(pythonPackage.close_codes, Object.fromEntries(codes))
@@ -97,7 +97,7 @@ describe('the wheel', () => {
 })
 
 /** The names of an object's public methods and groups in snake_case, sorted. */
-function callsOf(object: object): string[] {
+function callNamesOf(object: object): string[] {
   const names = new Set<string>()
   for (let each = object; each && each !== Object.prototype; each = Object.getPrototypeOf(each))
     for (const name of Object.getOwnPropertyNames(each)) names.add(name)

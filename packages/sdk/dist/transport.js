@@ -26,7 +26,7 @@ export class Transport {
             return await this.#send(method, path, options, `Bearer ${access}`);
         }
         catch (error) {
-            // The call was rejected before it had any effect, so even a non-idempotent one may be sent again.
+            // `invalid_token` is refused before the call has any effect, so even a non-idempotent one may be sent again.
             if (!(error instanceof KeywayError) || error.code !== 'invalid_token')
                 throw error;
             await tokens.refresh(access);

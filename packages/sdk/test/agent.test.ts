@@ -354,21 +354,21 @@ describe('move to another node', () => {
 
   test('sends on the new connection wait for the acknowledgements of the old one', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
-    const sendsBefore = [agent.send('all', 1), agent.send('all', 2)]
+    const sendsOnOld = [agent.send('all', 1), agent.send('all', 2)]
     const firstFrame = (await end.frames.next()) as { id: string }
     const secondFrame = (await end.frames.next()) as { id: string }
     const successor = await moveAgent({ server, events, clock, end })
-    const sendAfter = agent.send('all', 3)
+    const sendOnNew = agent.send('all', 3)
     end.send({ type: 'sent', id: firstFrame.id, delivered: 1 })
-    await sendsBefore[0]
+    await sendsOnOld[0]
     await letIoFinish()
     assert.equal(successor.frames.rest.length, 0)
     end.send({ type: 'error', code: 'invalid_frame', detail: 'two', id: secondFrame.id })
-    await assert.rejects(sendsBefore[1]!)
+    await assert.rejects(sendsOnOld[1]!)
     const thirdFrame = (await successor.frames.next()) as { id: string; data: unknown }
     assert.equal(thirdFrame.data, 3)
     successor.send({ type: 'sent', id: thirdFrame.id, delivered: 1 })
-    await sendAfter
+    await sendOnNew
   })
 
   test('sends that the old connection did not acknowledge are sent again over the new one', async t => {

@@ -189,7 +189,8 @@ describe('against the real service', { concurrency: 3 }, () => {
     const { key } = await keyway.apiKeys.create()
     const clock = createManualClock()
     clock.randomness = 0.999 // the longest possible waits
-    // Node's WebSocket would use pooled connections, which are dead then, for 4 s of real time: minutes of this clock.
+    // Node's own WebSocket would reuse pooled connections for 4 s of real time, although the dropped packets make them
+    // useless. The manual clock advances by minutes in that time.
     const agent = new Agent({ url: proxy.url, apiKey: key, clock, WebSocket: ws as WebSocketConstructor })
     t.after(() => agent.close())
     const events = record(agent)

@@ -50,7 +50,7 @@ const SLEW_RATES: Record<ClockReference, SlewRates> = {
 export const STEP_THRESHOLD = SECOND
 /** Shorter suspensions cannot be distinguished from the resolution of `uptime`. */
 const MIN_SUSPENSION = 5 * SECOND
-const MEASUREMENTS = 3
+const MEASUREMENT_COUNT = 3
 
 export interface SynchronizedClock extends Clock {
   /**
@@ -133,7 +133,7 @@ export function createClock(
    */
   async function measure(read: () => Promise<Instant>): Promise<{ earliest: number; latest: number }> {
     let narrowestInterval = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
-    for (let attempt = 0; attempt < MEASUREMENTS; attempt++) {
+    for (let attempt = 0; attempt < MEASUREMENT_COUNT; attempt++) {
       const requestedAt = machine.monotonic()
       const instant = await read()
       const interval = { earliest: instant - machine.monotonic(), latest: instant + 1 - requestedAt }

@@ -177,8 +177,8 @@ export interface Events {
   follow?(nodeId: string): Promise<void>
   /**
    * Sets whether a live node of the previous minor version exists, which cannot seal or open events. While one exists,
-   * hints are also published unsealed, and accepted unsealed (docs/decisions/0007-between-nodes.md). Absent where this
-   * process is the only node.
+   * events of type `Hint` are also published and accepted unsealed (docs/decisions/0007-between-nodes.md). Absent where
+   * this process is the only node.
    */
   expectUnsealed?(hasOldNode: boolean): void
 }

@@ -26,7 +26,7 @@ export async function startDroppingProxy(
 ): Promise<DroppingProxy> {
   const { port: targetPort, hostname } = new URL(target)
   const sockets = new Set<Socket>()
-  const drops = new EventEmitter()
+  const lossEmitter = new EventEmitter()
   let isDropping = false
   let outageCount = 0
 
@@ -43,7 +43,7 @@ export async function startDroppingProxy(
       from.on('error', () => {})
       from.on('data', chunk => {
         if (isForwarded()) to.write(chunk)
-        else if (HANDSHAKE.test(chunk.toString('latin1'))) drops.emit('handshake')
+        else if (HANDSHAKE.test(chunk.toString('latin1'))) lossEmitter.emit('handshake')
       })
       from.on('close', () => {
         sockets.delete(from)
@@ -70,6 +70,6 @@ export async function startDroppingProxy(
       for (const socket of sockets) socket.resetAndDestroy()
     },
     opened: () => once(proxy, 'connection'),
-    handshakeLost: () => once(drops, 'handshake'),
+    handshakeLost: () => once(lossEmitter, 'handshake'),
   }
 }

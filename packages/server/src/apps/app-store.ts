@@ -25,8 +25,8 @@ export interface AppStore {
   /** Writes the settings of `AppSettings`. */
   update(app: App): Promise<void>
   /**
-   * Counts the keys and sessions with this `app_id` that were created before `now` and are live then. Scans all of
-   * them: for operators only.
+   * Counts the keys and sessions with this `app_id` that were created before `now` and are live at that time. Scans
+   * both tables, so it is for operators only.
    */
   countLive(id: string, now: Instant): Promise<LiveCredentials>
   /** The SHA-256s of the accepted secrets, newest first. */

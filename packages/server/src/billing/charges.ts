@@ -51,7 +51,7 @@ type Outcome =
   | { refused: ChargeRefusal }
   | { exceededPeriod: SpendPeriod; at: Instant }
 
-const DETAILS: Record<ChargeRefusal, string> = {
+const REFUSAL_DETAILS: Record<ChargeRefusal, string> = {
   charge_not_authorized:
     'This user has not authorised the app to charge the balance, there is no such user, or key_id names no active key of the user.',
   insufficient_balance: "The user's balance is too low for this amount. Nothing was charged.",
@@ -59,7 +59,7 @@ const DETAILS: Record<ChargeRefusal, string> = {
 }
 
 export function notAuthorized(): KeywayError {
-  return new KeywayError('charge_not_authorized', DETAILS.charge_not_authorized)
+  return new KeywayError('charge_not_authorized', REFUSAL_DETAILS.charge_not_authorized)
 }
 
 /**
@@ -88,7 +88,7 @@ export function createCharges({
           },
         ),
       )
-      if ('refused' in outcome) throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
+      if ('refused' in outcome) throw new KeywayError(outcome.refused, REFUSAL_DETAILS[outcome.refused])
       if ('exceededPeriod' in outcome) throw limitReached(outcome.exceededPeriod, outcome.at)
       return outcome.entry
     },

@@ -129,8 +129,8 @@ function clientConfiguration({ app, secret }: RegisteredApp, issuer: string) {
 }
 
 /**
- * Says how many keys and sessions exist under the id already: an unexpected number suggests that the id is mistyped or
- * squatted.
+ * Says how many keys and sessions were created under the app's id before its registration, and whether it has rights
+ * over them: an unexpected number suggests that the id is mistyped or squatted.
  */
 function coverageOf({
   app: { coversFrom },

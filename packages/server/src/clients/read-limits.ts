@@ -25,11 +25,11 @@ export function createReadLimits({
   knownNetworks: Pick<KnownNetworks, 'isKnown'>
 }): MayRead {
   const readsByNetwork = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })
-  const readsForKnown = createKeyedWindows({ clock, windows: KNOWN_LIMITS, maxNames: 10 })
-  const readsForUnknown = createKeyedWindows({ clock, windows: UNKNOWN_LIMITS, maxNames: 10 })
+  const readsOfKnownNetworks = createKeyedWindows({ clock, windows: KNOWN_LIMITS, maxNames: 10 })
+  const readsOfUnknownNetworks = createKeyedWindows({ clock, windows: UNKNOWN_LIMITS, maxNames: 10 })
 
   return network => {
-    const sharedReads = knownNetworks.isKnown(network) ? readsForKnown : readsForUnknown
+    const sharedReads = knownNetworks.isKnown(network) ? readsOfKnownNetworks : readsOfUnknownNetworks
     return readsByNetwork.count(network) === null && sharedReads.count('all') === null
   }
 }

@@ -15,7 +15,7 @@ export interface DeviceAuthorizationStore {
    * `longest`.
    */
   recordPoll(id: string, now: Instant, step: number, longest: number): Promise<boolean>
-  /** Records the decision. Null if it was decided before, or has expired. */
+  /** Records the decision. Null if the authorization is unknown, was decided before, or has expired. */
   decide(
     id: string,
     decision: DeviceDecision,

@@ -45,7 +45,7 @@ export function createFailureLimits({
     refusal(caller, error) {
       if (!(error.extras.isGuess ?? PROBLEMS[error.code].isGuess)) return error
       const wait = waitOf(caller)
-      // Limited failures are not counted, so that retrying does not prolong the wait.
+      // Failures of a caller who must wait already are not counted, so that retrying does not prolong the wait.
       if (wait) return rateLimited(wait)
       for (const [counts, name] of countsOf(caller)) counts.count(name)
       return error

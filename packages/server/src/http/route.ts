@@ -100,8 +100,8 @@ interface Declaration<
   /** The error for a credential in the URL; `invalid_request` by default. */
   credentialInUrl?: () => KeywayError
   /**
-   * Whether errors of the route count in the limits of the client's network if their code may be a failed guess of a
-   * credential (failure-limits.ts). An error whose own `isGuess` is true counts on every route.
+   * Whether errors of the route whose code a wrong guess of a credential gets (`isGuess` in problems.ts) count in the
+   * limits of the client's network (failure-limits.ts). An error whose own `isGuess` is true counts on every route.
    */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]

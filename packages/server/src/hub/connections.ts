@@ -92,13 +92,13 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     deregister(connection, reason) {
       deps.watches.remove(connection)
       if (connection.state === 'open') presence.remove(connection, reason)
-      metering.countRemaining(connection, clock.now())
+      metering.countConnectedTime(connection, clock.now())
       registry.remove(connection)
     },
     hold(connection) {
       deps.watches.remove(connection)
       presence.remove(connection, 'away')
-      metering.countRemaining(connection, clock.now())
+      metering.countConnectedTime(connection, clock.now())
       resumptions.hold(connection)
     },
     logClose({ id, keyId }, { code, reason }) {

@@ -20,7 +20,7 @@ export interface Metering {
   /** Called in every pass over the connections; every two seconds it counts the time since the last count. */
   tick(connection: MeteredConnection, now: Instant): void
   /** Called when the connection closes or breaks, or a renewal binds it to another key; counts the remaining time. */
-  countRemaining(connection: MeteredConnection, now: Instant): void
+  countConnectedTime(connection: MeteredConnection, now: Instant): void
 }
 
 export function createMetering(meter: Meter): Metering {
@@ -30,12 +30,12 @@ export function createMetering(meter: Meter): Metering {
       meter.count(connection.userId, connection.keyId, 'connections')
     },
     tick(connection, now) {
-      if (now - connection.meteredAt >= METERING_INTERVAL_MS) countRemaining(connection, now)
+      if (now - connection.meteredAt >= METERING_INTERVAL_MS) countConnectedTime(connection, now)
     },
-    countRemaining,
+    countConnectedTime,
   }
 
-  function countRemaining(connection: MeteredConnection, now: Instant): void {
+  function countConnectedTime(connection: MeteredConnection, now: Instant): void {
     if (connection.state !== 'open' || now <= connection.meteredAt) return
     const { userId, keyId, meteredAt } = connection
     connection.meteredAt = now

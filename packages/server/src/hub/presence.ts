@@ -47,7 +47,7 @@ export interface Presence {
   recordedOn(nodeIds: readonly string[], userId: string): Promise<PresenceRow[]>
   /** Registers a listener, called when other nodes may have considered this one dead. */
   onLapse(listener: () => void): void
-  /** Called when a message of a peer arrives. */
+  /** Called when a message of another node arrives: it counts as alive, unless it has left. */
   markAlive(nodeId: string, relayVersion?: number): void
   /**
    * Called when a peer has shut down; its row may still exist, and late messages may arrive. Its id is never used

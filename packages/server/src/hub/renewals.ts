@@ -18,7 +18,7 @@ export interface RenewalsDeps {
   clock: Clock
   log: Log
   ports: Pick<HubPorts, 'verifyToken'>
-  metering: Pick<Metering, 'countRemaining'>
+  metering: Pick<Metering, 'countConnectedTime'>
   registry: Registry
   keyStatuses: KeyStatusLoader
   presence: Pick<PresenceRecorder, 'add'>
@@ -124,7 +124,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
 
   function applyClaims(connection: AgentConnection, claims: TokenClaims): void {
     if (claims.keyId !== connection.keyId) {
-      metering.countRemaining(connection, clock.now())
+      metering.countConnectedTime(connection, clock.now())
       registry.unbindKey(connection.keyId, connection)
     }
     connection.keyId = claims.keyId

@@ -196,8 +196,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       registry.arriving.delete(connection)
     })
     arrivals.set(connectionId, arrival)
-    const hasArrived = arrival.then(found => found !== null)
-    registry.arriving.set(connection, hasArrived)
+    const arrivalSuccess = arrival.then(found => found !== null)
+    registry.arriving.set(connection, arrivalSuccess)
     return arrival
   }
 

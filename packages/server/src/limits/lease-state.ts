@@ -29,7 +29,7 @@ type NodeShares = PartialWindows<WindowShare>
 interface WindowShare {
   /** The maximum number of requests that the node may have let through within any period of the window's length. */
   held: number
-  /** The requests that the node had let through when it wrote this. */
+  /** The requests that the node had let through when it wrote this share. */
   counted: TimedCount[]
 }
 

@@ -47,8 +47,8 @@ export async function refusalByRead(
   const histories = await Promise.all(
     buckets.map(({ name, windows }) => store.sendHistory(name, limitsOf(windows))),
   )
-  // After the clock stepped back, some sends have a time in the future. Only `countSend` corrects these times; until
-  // then a wait computed from them could exceed its window.
+  // If the clock of the database or of the system was stepped back, sends may have a time in the future. Only
+  // `countSend` corrects these times; until then a wait computed from them could exceed its window.
   if (histories.some(({ nthLast }) => [...nthLast.values()].some(at => at !== null && at > now))) return null
   return refusal(buckets, histories, now)
 }
@@ -149,8 +149,9 @@ export function addressBucketName(email: EmailAddress): string {
 }
 
 /**
- * Name of the bucket of browsers with an earlier sign-in to this address, used instead of the mailbox's. It has the
- * same limits, and strangers cannot exhaust it; otherwise they could lock a person out by using up the mailbox's sends.
+ * Name of the bucket that counts the sends asked for by browsers with an earlier sign-in to this address, which do not
+ * count in the bucket `addressBucketName`. Both have the same limits. Strangers can exhaust only the latter, so they
+ * cannot lock out a person who uses such a browser.
  */
 export function returningBucketName(email: EmailAddress): string {
   return `returning:${withoutTag(email)}`

@@ -12,16 +12,16 @@ export type SmtpSettings = Extract<Config['mail'], { kind: 'smtp' }>
 const CONNECTION_TIMEOUT = 10 * SECOND
 const GREETING_TIMEOUT = 10 * SECOND
 const SOCKET_TIMEOUT = 20 * SECOND
-/** Longer responses of the relay are cut off, which bounds memory. */
+/** Longer responses of the mail server are cut off, which bounds memory. */
 const MAX_RESPONSE_BYTES = 64 * 1024
 
 export interface SmtpDeps {
   from: Sender
-  /** CA certificates besides the system's, for a private relay or a test. */
+  /** CA certificates besides the system's, for a private mail server or a test. */
   ca?: string
 }
 
-/** Sends mail through a relay by SMTP (RFC 5321, STARTTLS by RFC 3207). Certificates are verified. */
+/** Sends mail through a mail server by SMTP (RFC 5321, STARTTLS by RFC 3207). Certificates are verified. */
 export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps): Mailer {
   const transport = createTransport({
     pool: true,

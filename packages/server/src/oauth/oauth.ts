@@ -131,9 +131,9 @@ export function createOAuth(
 
     async revoke(request, token) {
       const { caller } = request
-      const requestClient = namedClient(request)
+      const namedByRequest = namedClient(request)
       // A UUID is the id of an API key and not of a client, so there is no client to authenticate.
-      const client = requestClient && !parseId(requestClient.id) ? await clients.app(request) : null
+      const client = namedByRequest && !parseId(namedByRequest.id) ? await clients.app(request) : null
       if (apiKeys.mayBeKey(token)) await apiKeys.revokeByPossession(token, caller)
       else if (token.startsWith(REFRESH_TOKEN_PREFIX)) await revokeRefreshToken(token, client, caller)
       else await revokeAccessToken(token, client, caller)

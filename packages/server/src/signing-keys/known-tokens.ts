@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto'
 const SLOTS = 8192
 /** Longer tokens (with very long issuers or scopes) are not cached. */
 const SLOT_BYTES = 1024
-/** Slots per page of memory, as a power of two. A page has 64 KB and is allocated as a whole. */
+/** Base-2 logarithm of the number of slots in a page of memory. A page has 64 KB and is allocated as a whole. */
 const PAGE_BITS = 6
 const PAGE_SLOTS = 2 ** PAGE_BITS
 

@@ -10,7 +10,10 @@ import type { SigningRequest } from './signing-worker.ts'
 const MIN_BATCH = 4
 /** Maximum number of signatures in one message, so that the thread begins while a long turn still adds more. */
 const MAX_BATCH = 64
-/** The thread starts after this many turns with MIN_BATCH signatures or more: without load its memory is saved. */
+/**
+ * The thread starts after this many turns of the event loop with MIN_BATCH signatures or more: without load its memory
+ * is saved.
+ */
 const BUSY_TURNS_BEFORE_START = 250
 
 /**

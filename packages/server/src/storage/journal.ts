@@ -101,8 +101,8 @@ async function applyAppSecrets(
 }
 
 /**
- * Erases the address outside the account, as the account's deletion did, and deletes the links to it, which the restore
- * has ended (`RestoreTransaction.endSignIns`).
+ * Deletes the invitations, mails and counted sends of an address, as the deletion of its account did, and its sign-in
+ * links, which the restore has ended (`RestoreTransaction.endSignIns`).
  */
 async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await db.deleteFrom('magic_links').where('email', '=', email).execute()

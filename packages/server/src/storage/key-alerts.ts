@@ -59,12 +59,15 @@ export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertSto
         (select lineage_id, kind, period from key_alerts where at < ${claimedBefore} limit ${batch})`
       const isUnusedNetwork = sql`(lineage_id, network) in
         (select lineage_id, network from key_networks where seen_at < ${seenBefore} limit ${batch})`
-      const alerts = await db.deleteFrom('key_alerts').where(sql<boolean>`${isOldAlert}`).executeTakeFirst()
-      const networks = await db
+      const deletedAlerts = await db
+        .deleteFrom('key_alerts')
+        .where(sql<boolean>`${isOldAlert}`)
+        .executeTakeFirst()
+      const deletedNetworks = await db
         .deleteFrom('key_networks')
         .where(sql<boolean>`${isUnusedNetwork}`)
         .executeTakeFirst()
-      return Math.max(countOf(alerts), countOf(networks))
+      return Math.max(countOf(deletedAlerts), countOf(deletedNetworks))
     },
   }
 }

@@ -17,7 +17,7 @@ export interface GroupCommit {
   finish(): Promise<void>
 }
 
-/** A transaction whose work is done; its caller gets the result after the outer commit. */
+/** A transaction whose work is done; its caller gets the result after the COMMIT that its batch shares. */
 interface FinishedTransaction {
   resolve(): void
   reject(cause: unknown): void

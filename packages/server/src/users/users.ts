@@ -184,7 +184,7 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
 
   /**
    * The hash under which the user's address may be listed in `KEYWAY_ADMIN_EMAILS`. A listed address makes its user an
-   * administrator once. Setting a role uses that up: otherwise the next sign-in would restore a role that was removed.
+   * administrator once. Setting a role counts as that once: otherwise the next sign-in would restore a removed role.
    */
   async function addressHashOf(id: string): Promise<string | null> {
     const email = (await store.users.find(id))?.email

@@ -31,13 +31,13 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/keys', c => create(kit, c))
   app.get('/keys/:id', async c => renderKey(kit, c, await keyOf(kit, c), {}))
   app.post('/keys/:id/rename', c =>
-    change(kit, c, async (userId, id, form) => {
+    changeKey(kit, c, async (userId, id, form) => {
       await kit.apiKeys.update(userId, id, { name: nameOf(form) }, 'person')
       return c.redirect(`/keys/${id}?done=renamed`, 303)
     }),
   )
   app.post('/keys/:id/networks', c =>
-    change(kit, c, async (userId, id, typed) => {
+    changeKey(kit, c, async (userId, id, typed) => {
       const allowedNetworks = readNetworks(typed)
       if (!Array.isArray(allowedNetworks)) return refuse(kit, c, 'networks', typed, allowedNetworks)
       await kit.apiKeys.update(userId, id, { allowedNetworks }, 'person')
@@ -45,7 +45,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
     }),
   )
   app.post('/keys/:id/limits', c =>
-    change(kit, c, async (userId, id, typed) => {
+    changeKey(kit, c, async (userId, id, typed) => {
       const limits = readLimits(typed, await kit.apiKeys.get(userId, id))
       if ('field' in limits) return refuse(kit, c, 'limits', typed, limits)
       try {
@@ -57,7 +57,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
     }),
   )
   app.post('/keys/:id/rotate', c =>
-    change(kit, c, async (userId, id, form) => {
+    changeKey(kit, c, async (userId, id, form) => {
       const overlap = overlapOf(form)
       requireRecentSignIn(kit, c, await kit.apiKeys.get(userId, id))
       const successor = await kit.apiKeys.rotate(userId, id, overlap, kit.callerOf(c.req.raw, c.env))
@@ -67,7 +67,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   livePages(app, kit)
   app.get('/keys/:id/revoke', async c => renderRevoke(kit, c, await keyOf(kit, c)))
   app.post('/keys/:id/revoke', c =>
-    change(kit, c, async (userId, id) => {
+    changeKey(kit, c, async (userId, id) => {
       await kit.apiKeys.revoke(userId, id, kit.callerOf(c.req.raw, c.env))
       return c.redirect('/keys?done=revoked', 303)
     }),
@@ -113,7 +113,7 @@ function idOf(c: PageContext): string {
  * Changes the key that the path names, by a form. Refusals of `FORM_REFUSAL_MESSAGES` are shown on the page of the key;
  * all other errors are thrown.
  */
-async function change(
+async function changeKey(
   kit: PageKit,
   c: PageContext,
   work: (userId: string, id: string, form: URLSearchParams) => Promise<Response> | Response,

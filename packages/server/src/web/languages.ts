@@ -16,7 +16,9 @@ import { ownPath } from './theme.ts'
 export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use(async (c, next) => {
     const language =
-      kit.cookies.language(c) ?? (await requestedByApp(kit, c)) ?? negotiate(c.req.header('accept-language'))
+      kit.cookies.language(c) ??
+      (await languageRequestedByApp(kit, c)) ??
+      negotiate(c.req.header('accept-language'))
     return answerIn(kit, isForAdministrators(c) ? FALLBACK_LANGUAGE : (language ?? FALLBACK_LANGUAGE), next)
   })
 }
@@ -48,7 +50,7 @@ const UI_LOCALES_PATHS = ['/oauth/authorize', '/oauth/logout']
  * The first supported language that an app requests, which is also remembered for the pages of this sign-in; null if
  * the app requests none, and for other paths.
  */
-async function requestedByApp(kit: PageKit, c: PageContext): Promise<Language | null> {
+async function languageRequestedByApp(kit: PageKit, c: PageContext): Promise<Language | null> {
   if (!UI_LOCALES_PATHS.includes(c.req.path)) return null
   const { localesOf } = await kit.authorizations()
   const tags = localesOf(new URL(c.req.url).searchParams)

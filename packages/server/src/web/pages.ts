@@ -165,7 +165,8 @@ const MAX_DESTINATION_LENGTH = 500
 
 /**
  * The requested path and query, if a sign-in may return there; null for forms, for streams and other requests that do
- * not accept HTML, for downloads, for the default, /keys, and for a path that is too long.
+ * not accept HTML, for downloads, for the default, /keys, for a path that begins with two slashes, which as a redirect
+ * would name another host, and for a path that is too long.
  */
 function requestedPagePath(c: PageContext): string | null {
   if (c.req.method !== 'GET' || !wantsHtml(c)) return null

@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts'
 import { patienceMs } from '../support/patience.ts'
 import { environment, launcher, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
-const OLD_NODES = ['/usr/bin/node', '/usr/local/bin/node']
+const OLD_NODE_PROGRAMS = ['/usr/bin/node', '/usr/local/bin/node']
 
 interface ExitResult {
   code: number
@@ -173,7 +173,7 @@ describe('starting and stopping', () => {
 })
 
 describe('the launcher', () => {
-  const oldNode = OLD_NODES.find(isOld)
+  const oldNode = OLD_NODE_PROGRAMS.find(isOld)
 
   test('starts the required Node from an older one, and returns its exit status', {
     skip: !oldNode && 'no older Node is installed here',

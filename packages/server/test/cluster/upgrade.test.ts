@@ -50,7 +50,8 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     t.after(() => newerStorage.close())
     await migrate(newerStorage.engine, true, createLog('silent'), [...MIGRATIONS, nextMigration])
 
-    // Every connection of the pool has prepared statements of its own, so all connections must be used.
+    // Each connection of the pool has prepared statements of its own, which must still work with the changed schema, so
+    // all connections are used.
     const exchanges = await Promise.all(Array.from({ length: 50 }, () => exchange(node.origin, key)))
     assert.deepEqual(new Set(exchanges.map(answer => answer.status)), new Set([200]))
     const refreshed = await refresh(node.origin, session.refresh_token)

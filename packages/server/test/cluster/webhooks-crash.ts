@@ -67,7 +67,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
     const probe = await createKey()
     await until('an event of each node', async () => {
       await call(origin, 'PATCH', `/v1/api-keys/${probe}`, { token, body: { name: 'probe' } })
-      return endpoint.accepted.has(probe)
+      return endpoint.acceptedSequences.has(probe)
     })
   }
 
@@ -77,13 +77,13 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   const startedAt = performance.now()
   await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)))
   await Promise.all(restarts)
-  const changedAt = performance.now()
+  const restartedAt = performance.now()
   const answeredActs = () => [...acts.values()].reduce((sum, { answered }) => sum + answered, 0)
   await until(`${answeredActs()} events`, isComplete, options.patience)
   const deliveredAt = performance.now()
 
   for (const [id, { answered, unknown }] of acts) {
-    const sequences = endpoint.accepted.get(id) ?? []
+    const sequences = endpoint.acceptedSequences.get(id) ?? []
     const distinctSequences = [...new Set(sequences)]
     assert.deepEqual(
       distinctSequences,
@@ -97,7 +97,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   }
   assert.deepEqual(forbiddenServer.calls(), 0)
   t.diagnostic(
-    `${begunActs} acts in ${seconds(changedAt - startedAt)} s with ${kills} kills; all delivered ${seconds(deliveredAt - changedAt)} s later, ` +
+    `${begunActs} acts in ${seconds(restartedAt - startedAt)} s with ${kills} kills; all delivered ${seconds(deliveredAt - restartedAt)} s later, ` +
       `${endpoint.counts.calls} calls, ${endpoint.counts.accepted} accepted, of which ${repeatedEvents()} more than once`,
   )
   await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
@@ -160,11 +160,13 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   }
 
   function isComplete(): boolean {
-    return [...acts].every(([id, { answered }]) => new Set(endpoint.accepted.get(id)).size >= answered)
+    return [...acts].every(
+      ([id, { answered }]) => new Set(endpoint.acceptedSequences.get(id)).size >= answered,
+    )
   }
 
   function repeatedEvents(): number {
-    const allSequences = [...endpoint.accepted.values()]
+    const allSequences = [...endpoint.acceptedSequences.values()]
     return allSequences.reduce((sum, sequences) => sum + sequences.length - new Set(sequences).size, 0)
   }
 }
@@ -175,8 +177,8 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
  * limit a few events would take arbitrarily long.
  */
 async function openFailingEndpoint(t: TestContext, random: Random, redirectTarget: string) {
-  /** Sequence numbers of events by key, in the order in which they were accepted. */
-  const accepted = new Map<string, number[]>()
+  /** Sequence numbers of events by key id, in the order in which the endpoint accepted them. */
+  const acceptedSequences = new Map<string, number[]>()
   const failures = new Map<string, number>()
   const counts = { calls: 0, accepted: 0 }
   const url = await listen(t, ALLOWED, (raw, response) => {
@@ -193,10 +195,10 @@ async function openFailingEndpoint(t: TestContext, random: Random, redirectTarge
       return
     }
     counts.accepted++
-    accepted.set(data.key_id, [...(accepted.get(data.key_id) ?? []), sequence])
+    acceptedSequences.set(data.key_id, [...(acceptedSequences.get(data.key_id) ?? []), sequence])
     response.writeHead(204).end()
   })
-  return { url, accepted, counts }
+  return { url, acceptedSequences, counts }
 }
 
 async function openForbidden(t: TestContext) {

@@ -73,14 +73,14 @@ forEachEngine(engine => {
   test('while an app gives no answer, only calls use up retries, and what was not sent is sent afterwards', async t => {
     const storage = await openWithNotices(engine, t, SILENT_URL, 150)
     const callsBySession = new Map<string, number>()
-    const dropped: object[] = []
+    const droppedNotices: object[] = []
     let [now, isSilent] = [NOW, true]
     const { deliver } = createLogoutNotices({
       storage,
       clock: { now: () => now },
       jwt: SESSION_AS_TOKEN,
       publicUrl: 'https://auth.example.com',
-      log: { debug() {}, warn: (fields: object) => dropped.push(fields) } as never,
+      log: { debug() {}, warn: (fields: object) => droppedNotices.push(fields) } as never,
       async call(_, { body }) {
         const sessionId = new URLSearchParams(body).get('logout_token')!
         callsBySession.set(sessionId, (callsBySession.get(sessionId) ?? 0) + 1)
@@ -96,7 +96,7 @@ forEachEngine(engine => {
     await deliver()
     assert.equal(callsBySession.size, 150, 'each was sent')
     const undelivered = [...callsBySession].filter(([id, calls]) => calls === failedCalls.get(id))
-    assert.equal(undelivered.length, dropped.length)
+    assert.equal(undelivered.length, droppedNotices.length)
     assert.ok(
       undelivered.every(([, calls]) => calls === 6),
       'six calls each',

@@ -25,9 +25,9 @@ forEachEngine(engine => {
   test('the rows of a transaction are visible to receivers of its events, which arrive once and in order', async t => {
     const { storage } = await openTestStorage(engine, t)
     const users = [aUser(), aUser()]
-    const readUsers: Promise<unknown>[] = []
+    const userReads: Promise<unknown>[] = []
     const recorder = recordEvents(storage, event => {
-      if (event.type === 'user.changed') readUsers.push(storage.store.users.find(event.userId))
+      if (event.type === 'user.changed') userReads.push(storage.store.users.find(event.userId))
     })
     await storage.transaction(async tx => {
       for (const user of users) {
@@ -41,7 +41,7 @@ forEachEngine(engine => {
       recorder.events.map(event => event.type),
       ['user.changed', 'user.changed', 'mail.queued'],
     )
-    assert.deepEqual(await Promise.all(readUsers), users)
+    assert.deepEqual(await Promise.all(userReads), users)
   })
 
   test('a transaction sees its own writes, and others only after its commit', async t => {

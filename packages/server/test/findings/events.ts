@@ -21,7 +21,7 @@ import {
 
 const POSTGRES_ONLY = ['postgres'] as const
 const CARRIERS = ['PostgreSQL', 'Redis'] as const
-const TEXT = 'a secret between two agents'
+const MESSAGE_TEXT = 'a secret between two agents'
 
 /** The channel of sealed events, and that of the first version's events. */
 const CHANNELS = ['keyway_sealed', 'keyway'] as const
@@ -35,14 +35,14 @@ interface Attacker {
 for (const carrier of CARRIERS) {
   probe('3', `a listener on ${carrier} finds no message text`, POSTGRES_ONLY, async (_, t) => {
     const { firstNode, agent, attacker } = await openTwoNodes(t, carrier)
-    const data = TEXT
+    const data = MESSAGE_TEXT
     const path = `/v1/agents/${agent.connectionId}/messages`
     await firstNode.call('POST', path, { token: agent.accessToken, body: { data } })
-    await until('the message', () => agent.frames.some(frame => frame.data === TEXT))
+    await until('the message', () => agent.frames.some(frame => frame.data === MESSAGE_TEXT))
     await wait(500)
     expectEqual(
       false,
-      attacker.received.some(each => each.includes(TEXT)),
+      attacker.received.some(each => each.includes(MESSAGE_TEXT)),
       `the text is in what ${carrier} carries`,
     )
   })

@@ -40,7 +40,7 @@ for (const [what, path, type] of [
 ] as const)
   probe('2', `calls are answered beside ${SLOW_BODIES} slow ${what}`, BOTH_ENGINES, async (engine, t) => {
     const server = await start(engine, t, { KEYWAY_MAIL_HOOK_SECRET: 'a-secret-of-a-mail-provider-12345' })
-    await slowBodies(server, path, type, t)
+    await openSlowBodies(server, path, type, t)
     for (let n = 0; n < 20; n++)
       expectEqual(401, (await exchange(server)).status, 'an exchange of an unknown key')
   })
@@ -83,7 +83,7 @@ probe('11', 'aborted posts of forms write few log lines', BOTH_ENGINES, async (e
   const server = await start(engine, t)
   const linesBefore = logLineCount(server)
   for (let round = 0; round < 4; round++) {
-    const sockets = await slowBodies(server, '/sign-in', 'application/x-www-form-urlencoded', t, 50)
+    const sockets = await openSlowBodies(server, '/sign-in', 'application/x-www-form-urlencoded', t, 50)
     for (const socket of sockets) socket.destroy()
     await wait(200)
   }
@@ -96,7 +96,7 @@ probe('11', 'aborted posts of forms write few log lines', BOTH_ENGINES, async (e
 
 probe('11', 'calls beside slow forms write few log lines', BOTH_ENGINES, async (engine, t) => {
   const server = await start(engine, t)
-  await slowBodies(server, '/sign-in', 'application/x-www-form-urlencoded', t)
+  await openSlowBodies(server, '/sign-in', 'application/x-www-form-urlencoded', t)
   const linesBefore = logLineCount(server)
   for (let n = 0; n < 200; n++) await exchange(server)
   expectTrue(
@@ -153,7 +153,7 @@ async function closeCodeAfter(
 }
 
 /** Opens requests from different networks whose bodies never arrive. */
-async function slowBodies(server: Target, path: string, type: string, t: CleanUps, count = SLOW_BODIES) {
+async function openSlowBodies(server: Target, path: string, type: string, t: CleanUps, count = SLOW_BODIES) {
   const sockets = open(server, count, t)
   sockets.forEach((socket, n) => {
     socket.resume()

@@ -25,11 +25,13 @@ let isAsExpected = true
 for (const probe of chosenProbes)
   for (const engine of probe.engines) {
     if (engine === 'postgres' && postgresMissing()) continue
-    const outcomeBefore = earlierCheckout ? await attack(earlierCheckout, probe, engine) : '-'
-    const outcomeNow = await attack(THIS_CHECKOUT, probe, engine)
+    const earlierOutcome = earlierCheckout ? await attack(earlierCheckout, probe, engine) : '-'
+    const currentOutcome = await attack(THIS_CHECKOUT, probe, engine)
     isAsExpected &&=
-      outcomeNow === 'yes' && !outcomeBefore.startsWith('yes') && !outcomeBefore.startsWith('not probed')
-    console.log(`| ${probe.finding} | ${probe.title} | ${engine} | ${outcomeBefore} | ${outcomeNow} |`)
+      currentOutcome === 'yes' &&
+      !earlierOutcome.startsWith('yes') &&
+      !earlierOutcome.startsWith('not probed')
+    console.log(`| ${probe.finding} | ${probe.title} | ${engine} | ${earlierOutcome} | ${currentOutcome} |`)
   }
 process.exit(isAsExpected ? 0 : 1)
 

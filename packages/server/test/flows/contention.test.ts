@@ -106,7 +106,7 @@ async function checkContention(t: TestContext, prepare: Prepare): Promise<void> 
       'the call of the other person',
       call(EVE).catch(() => {}),
     )
-    // On a busy machine the first ones may have reached the lock timeout, one after the other.
+    // On a busy machine the first of the waiting calls may have failed at the lock timeout, one after the other.
     assert.ok(settledCount < POOL_SIZE, `${settledCount} of the waiting calls were answered before`)
     const { connections, idle } = services.opened.storage.engine.load!()
     assert.ok(connections - idle <= 2, `${connections - idle} connections are in use`)

@@ -389,11 +389,11 @@ forEachEngine(engine => {
 
   test('an unreachable store is retried, and no mail is sent twice', async t => {
     const { storage, mailer, enqueue, newDispatcher, timers, lastMail } = await openOutbox(engine, t)
-    let outages = 2
+    let remainingOutages = 2
     const failingAtFirst =
       <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
       async (...args: Args) => {
-        if (outages-- > 0) throw new Error('connection lost')
+        if (remainingOutages-- > 0) throw new Error('connection lost')
         return call(...args)
       }
     const { outbox } = storage.store
@@ -402,7 +402,7 @@ forEachEngine(engine => {
     })
     await enqueue('a@example.com')
     const draining = newDispatcher({ storage: cutStorage }).drain()
-    while (outages > -1) {
+    while (remainingOutages > -1) {
       await new Promise(setImmediate)
       if (timers.pending().some(due => due <= SECOND)) timers.advance(SECOND)
     }

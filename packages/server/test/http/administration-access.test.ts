@@ -206,14 +206,14 @@ forEachEngine(engine => {
     const { call, clock, signUp, sessions, caller } = await open(engine, t)
     const { token, tokens, user } = await signUp('timed', 'admin')
     const signedInAt = clock.now()
-    const suspend = (by: string) =>
+    const rename = (by: string) =>
       call('PATCH', `/v1/admin/users/${user.id}`, { token: by, body: { name: 'x' } })
     clock.set(signedInAt + 30 * MINUTE - 1)
     const { tokens: renewed } = await sessions.refresh(tokens.refreshToken, null, caller())
-    assert.equal((await suspend(token)).status, 200)
+    assert.equal((await rename(token)).status, 200)
     clock.advance(1)
     for (const each of [token, renewed.accessToken])
-      assert.equal((await suspend(each)).body.code, 'reauthentication_required')
+      assert.equal((await rename(each)).body.code, 'reauthentication_required')
   })
 
   test('an administrator makes and replaces keys that may administer only within 30 minutes of the sign-in', async t => {

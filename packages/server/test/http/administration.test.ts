@@ -424,10 +424,13 @@ forEachEngine(engine => {
     server.clock.advance(1)
     const secret = await call('POST', `${path}/secrets`)
     assert.match(secret.body.secret, /^sva_/)
-    const signsIn = async (each: string) =>
+    const introspectionStatus = async (each: string) =>
       (await server.post('/auth/introspect', { token: 'x' }, { headers: basicAuthorization('shop', each) }))
         .status
-    assert.deepEqual([await signsIn(registration.body.secret), await signsIn(secret.body.secret)], [200, 200])
+    assert.deepEqual(
+      [await introspectionStatus(registration.body.secret), await introspectionStatus(secret.body.secret)],
+      [200, 200],
+    )
     const { secrets } = (await call('GET', path)).body
     assert.deepEqual([secrets.length, secrets[0].id], [2, secret.body.id])
     const secondSecretPath = `${path}/secrets/${secrets[1].id}`
@@ -435,7 +438,10 @@ forEachEngine(engine => {
     assert.equal((await call('DELETE', `/apps/hub/secrets/${secrets[1].id}`)).status, 404)
     assert.equal((await call('DELETE', secondSecretPath)).status, 204)
     assert.equal((await call('DELETE', secondSecretPath)).status, 404)
-    assert.deepEqual([await signsIn(registration.body.secret), await signsIn(secret.body.secret)], [401, 200])
+    assert.deepEqual(
+      [await introspectionStatus(registration.body.secret), await introspectionStatus(secret.body.secret)],
+      [401, 200],
+    )
     assert.equal((await call('DELETE', path)).status, 204)
     assert.equal((await call('GET', path)).status, 404)
     assert.equal((await call('DELETE', '/apps/console')).body.code, 'forbidden')

@@ -61,10 +61,11 @@ describe('the API document', () => {
     const { body: document } = await get('/openapi.json')
     const bodyOf = (path: string) =>
       document.paths[path].post.requestBody.content['application/json'].schema.properties
-    const newKeyScopes = bodyOf('/v1/api-keys').scopes.description
-    const importedScopes = bodyOf('/v1/admin/api-keys/import').keys.items.properties.scopes.description
-    assert.match(newKeyScopes, /Omitted or empty: all permissions\.$/)
-    assert.match(importedScopes, /Required; an empty list means all permissions\.$/)
+    const newScopesDescription = bodyOf('/v1/api-keys').scopes.description
+    const importedScopesDescription =
+      bodyOf('/v1/admin/api-keys/import').keys.items.properties.scopes.description
+    assert.match(newScopesDescription, /Omitted or empty: all permissions\.$/)
+    assert.match(importedScopesDescription, /Required; an empty list means all permissions\.$/)
   })
 
   test('has a different example id for each kind of object, the same in a call and its answer', async t => {
@@ -227,7 +228,7 @@ function assertRefusal(body: CallAnswer['body'], status: number): void {
 }
 
 /** A webhook whose endpoint does not answer, with two secrets and a failed delivery. */
-async function webhookIds({ webhooks }: Awaited<ReturnType<typeof openServer>>) {
+async function idsOfNewWebhook({ webhooks }: Awaited<ReturnType<typeof openServer>>) {
   const webhookOperations = await webhooks()
   const endpoint = { url: 'http://127.0.0.1:1/', events: [] }
   const { webhook } = await webhookOperations.create(endpoint, BY_COMMAND_LINE)
@@ -301,7 +302,7 @@ async function openWorld(t: TestContext) {
       '{invitation_id}': invitation.id,
       '{address}': 'ada@example.com',
       '{secret_id}': route.operation === 'removeAppSecret' ? (await server.apps.newSecret('hub')).id : '',
-      ...(/\{(?:webhook|delivery)_id\}/.test(route.path) && (await webhookIds(server))),
+      ...(/\{(?:webhook|delivery)_id\}/.test(route.path) && (await idsOfNewWebhook(server))),
     }
     if (route.path.includes('{version}'))
       return getPackage(route.path.endsWith('.whl') ? '/sdk.whl' : '/sdk.tgz')

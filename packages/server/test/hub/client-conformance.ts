@@ -37,8 +37,8 @@ export async function runClientConformance(
   const results: Promise<ClientCheckResult>[] = []
   const slots = Array.from({ length: CONCURRENCY }, () => Promise.resolve())
   for (const [index, check] of checks.entries()) {
-    const slotFreed = slots[index % CONCURRENCY]!
-    const result = slotFreed.then(() => runCheck(check, command))
+    const whenSlotFree = slots[index % CONCURRENCY]!
+    const result = whenSlotFree.then(() => runCheck(check, command))
     slots[index % CONCURRENCY] = result.then(() => {})
     results.push(result)
   }

@@ -6,7 +6,7 @@ import { inTime } from '../support/patience.ts'
 
 export interface ConnectOptions {
   /** How the token is sent; `header` by default. */
-  way?: 'header' | 'subprotocol'
+  tokenIn?: 'header' | 'subprotocol'
   headers?: Record<string, string>
   protocols?: string[]
   path?: string
@@ -30,10 +30,10 @@ export class Client {
   #wake: (() => void)[] = []
 
   constructor(url: string, token: string | null, options: ConnectOptions = {}) {
-    const way = options.way ?? 'header'
+    const tokenIn = options.tokenIn ?? 'header'
     const offeredProtocols =
-      token !== null && way === 'subprotocol' ? [HUB_PROTOCOL, `bearer.${token}`] : [HUB_PROTOCOL]
-    const bearer = token !== null && way === 'header' ? { authorization: `Bearer ${token}` } : {}
+      token !== null && tokenIn === 'subprotocol' ? [HUB_PROTOCOL, `bearer.${token}`] : [HUB_PROTOCOL]
+    const bearer = token !== null && tokenIn === 'header' ? { authorization: `Bearer ${token}` } : {}
     this.socket = new WebSocket(url + (options.path ?? ''), options.protocols ?? offeredProtocols, {
       headers: { ...bearer, ...options.headers },
       perMessageDeflate: true,
@@ -101,7 +101,10 @@ export class Client {
     await this.next('pong')
   }
 
-  /** Calls `find` after every event until it returns a value. @throws what `find` throws, or Error after a timeout */
+  /**
+   * Calls `find` now and after each frame or change of the connection's state until it returns a value. @throws what
+   * `find` throws, or Error after a timeout
+   */
   async until<Value>(find: () => Value | undefined): Promise<Value> {
     for (;;) {
       const value = find()

@@ -105,11 +105,11 @@ describe('an agent on a draining node', () => {
     receiver.socket.ping()
     // The hub answers this ping of RFC 6455 once it has read the frames before it.
     await once(receiver.socket, 'pong')
-    const receivedBefore = receiver.received.length
+    const countWhileHeld = receiver.received.length
     events.release()
     await receiver.until(() => (receiver.received.length > 20 ? true : undefined))
     const types = receiver.received.map(({ type }) => type)
-    assert.equal(receivedBefore, 0)
+    assert.equal(countWhileHeld, 0)
     assert.deepEqual(types, ['message', ...Array.from({ length: 20 }, () => 'pong')])
     const requests = events.published.filter(
       event => event.type === 'hub.relay' && JSON.stringify(event).includes('"ping"'),

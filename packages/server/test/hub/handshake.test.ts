@@ -16,8 +16,8 @@ describe('the handshake', () => {
   test('a valid token connects as header and as subprotocol, and `ready` has its scopes and expiry', async t => {
     const { services, url, userId } = await open('sqlite', t)
     const key = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:send'], name: 'pump' })
-    for (const way of ['header', 'subprotocol'] as const) {
-      const client = new Client(url, await tokenOf(services, key), { way })
+    for (const tokenIn of ['header', 'subprotocol'] as const) {
+      const client = new Client(url, await tokenOf(services, key), { tokenIn })
       const ready = await client.next('ready')
       assert.equal(client.socket.protocol, HUB_PROTOCOL)
       assert.equal(client.socket.extensions, '')
@@ -50,7 +50,7 @@ describe('the handshake', () => {
       const refusalByHeader = await new Client(url, bad).refusal()
       assert.equal(refusalByHeader.status, 401)
       assert.equal(refusalByHeader.problem.code, 'invalid_token')
-      assert.equal(await new Client(url, bad, { way: 'subprotocol' }).end(), '4401 invalid_token')
+      assert.equal(await new Client(url, bad, { tokenIn: 'subprotocol' }).end(), '4401 invalid_token')
     }
     const refusalWithoutCredential = await new Client(url, null).refusal()
     assert.equal(refusalWithoutCredential.problem.code, 'authentication_required')

@@ -302,7 +302,7 @@ test('a forged token is refused each time it is presented', async t => {
   const [head, payload] = (await tokenOf(services, key)).split('.')
   const forgedToken = `${head}.${payload}.${Buffer.alloc(64, 7).toString('base64url')}`
   for (let n = 0; n < 3; n++) {
-    assert.equal(await new Client(url, forgedToken, { way: 'subprotocol' }).end(), '4401 invalid_token')
+    assert.equal(await new Client(url, forgedToken, { tokenIn: 'subprotocol' }).end(), '4401 invalid_token')
   }
 })
 

@@ -22,12 +22,12 @@ async function connect(
   services: Services,
   url: string,
   key: TestKey,
-  resume?: { ready: Ready; lastSeq: number; way?: 'header' | 'subprotocol' },
+  resume?: { ready: Ready; lastSeq: number; tokenIn?: 'header' | 'subprotocol' },
 ): Promise<Resumable> {
   const token = await tokenOf(services, key)
   const text = resume && `${resume.ready.resume_token}.${resume.lastSeq}`
   const client =
-    text && resume.way === 'subprotocol'
+    text && resume.tokenIn === 'subprotocol'
       ? new Client(url, null, { protocols: [HUB_PROTOCOL, `bearer.${token}`, `resume.${text}`] })
       : new Client(url, token, { headers: text ? { 'keyway-resume': text } : {} })
   return Object.assign(client, { ready: await client.next('ready') })
@@ -67,7 +67,7 @@ async function messages(client: Client, count: number): Promise<[seq: number | u
 
 describe('a connection that broke', () => {
   test('is resumed with the same id and all missed messages in order, asked for by header or subprotocol', async t => {
-    for (const way of ['header', 'subprotocol'] as const) {
+    for (const tokenIn of ['header', 'subprotocol'] as const) {
       const { services, url, key, userId } = await open('sqlite', t)
       const receiverKey = await makeKey(services, userId)
       const sender = await connect(services, url, key)
@@ -89,7 +89,7 @@ describe('a connection that broke', () => {
       })
       sender.send({ type: 'send', id: '4', to, data: 'held' })
       // The second message was written before the break; the agent says that it has processed only one.
-      const second = await connect(services, url, receiverKey, { ready: first.ready, lastSeq: 1, way })
+      const second = await connect(services, url, receiverKey, { ready: first.ready, lastSeq: 1, tokenIn })
       assert.equal(second.ready.resumed, true)
       assert.equal(second.ready.connection_id, to)
       assert.notEqual(second.ready.resume_token, first.ready.resume_token)

@@ -79,8 +79,8 @@ test('doctor reports a public URL that does not answer or is another service', a
   const otherServer = createServer((_, response) => response.end('<h1>Welcome to nginx</h1>')).listen(0)
   t.after(() => otherServer.close())
   const page = `http://localhost:${(otherServer.address() as AddressInfo).port}`
-  const problems = await examine(t, withConfig({ publicUrl: page }))
-  assert.match(problems.wrong[0]!.detail, /not a response of this service/)
+  const otherServerReport = await examine(t, withConfig({ publicUrl: page }))
+  assert.match(otherServerReport.wrong[0]!.detail, /not a response of this service/)
 })
 
 test('doctor reports an unlisted proxy, by the settings and by requests', async t => {

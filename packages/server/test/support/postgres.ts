@@ -20,10 +20,12 @@ export interface Cluster {
 
 /** The folder with `initdb` and `postgres`, or null where PostgreSQL is not installed. */
 export function findPostgresBinaries(): string | null {
-  const debian = '/usr/lib/postgresql'
-  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : []
+  const debianFolder = '/usr/lib/postgresql'
+  const versions = existsSync(debianFolder)
+    ? readdirSync(debianFolder).sort((a, b) => Number(b) - Number(a))
+    : []
   const folders = [
-    ...versions.map(version => join(debian, version, 'bin')),
+    ...versions.map(version => join(debianFolder, version, 'bin')),
     ...(process.env.PATH ?? '').split(delimiter),
   ]
   return (
@@ -170,29 +172,29 @@ export async function createEmptyDatabase(): Promise<{ url: string; drop(): Prom
 
 async function create(options: string): Promise<{ url: string; drop(): Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  const maintenance = await maintenancePool()
-  await maintenance.query(`create database ${name}${options}`)
+  const pool = await maintenancePool()
+  await pool.query(`create database ${name}${options}`)
   return {
     url: databaseUrl(await clusterUrl(), name),
     async drop() {
-      await maintenance.query(`drop database if exists ${name} with (force)`)
+      await pool.query(`drop database if exists ${name} with (force)`)
     },
   }
 }
 
-let strategy: string | undefined
+let strategyClause: string | undefined
 
 /**
  * The clause that copies a template as files, which takes half the time of the default. Servers before version 15 know
  * no clause, and always copy files.
  */
 async function copyStrategyClause(): Promise<string> {
-  if (strategy === undefined) {
-    const maintenance = await maintenancePool()
-    const { rows } = await maintenance.query(`select current_setting('server_version_num')::int as version`)
-    strategy = rows[0].version >= 150_000 ? ' strategy file_copy' : ''
+  if (strategyClause === undefined) {
+    const pool = await maintenancePool()
+    const { rows } = await pool.query(`select current_setting('server_version_num')::int as version`)
+    strategyClause = rows[0].version >= 150_000 ? ' strategy file_copy' : ''
   }
-  return strategy
+  return strategyClause
 }
 
 let sharedPool: Promise<pg.Pool> | undefined

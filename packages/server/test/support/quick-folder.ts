@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 export const TEST_FOLDER_VARIABLE = 'KEYWAY_TEST_FOLDER'
 
 const MEMORY_FOLDER = '/dev/shm'
-/** Free space needed: a run has a few dozen databases of 8 MB at a time. */
+/** Free space needed: several times that of the few dozen databases of 8 MB that a run has at a time. */
 const REQUIRED_FREE_BYTES = 2 * 1024 ** 3
 
 /**

@@ -11,7 +11,7 @@ export interface TestTimers {
 
 export function createTestTimers(clock: TestClock): TestTimers {
   const timers = new Set<{ due: number; callback: () => void }>()
-  const byDueTime = () => [...timers].sort((a, b) => a.due - b.due)
+  const timersByDueTime = () => [...timers].sort((a, b) => a.due - b.due)
   return {
     schedule(callback, delay) {
       const timer = { due: clock.now() + delay, callback }
@@ -20,13 +20,13 @@ export function createTestTimers(clock: TestClock): TestTimers {
     },
     advance(ms) {
       const endsAt = clock.now() + ms
-      for (let next = byDueTime()[0]; next && next.due <= endsAt; next = byDueTime()[0]) {
+      for (let next = timersByDueTime()[0]; next && next.due <= endsAt; next = timersByDueTime()[0]) {
         timers.delete(next)
         clock.set(Math.max(clock.now(), next.due))
         next.callback()
       }
       clock.set(endsAt)
     },
-    pending: () => byDueTime().map(timer => timer.due - clock.now()),
+    pending: () => timersByDueTime().map(timer => timer.due - clock.now()),
   }
 }

@@ -122,14 +122,14 @@ describe('frames of agents', () => {
     const encode = (data: string) => encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data })
     const frame = '{"type":"message","id":"i","from":"f","from_key_id":"k","data":"x"}'
     assert.equal(encode('x'), frame)
-    const longestData = 65_536 - MAX_SEQ_BYTES - frame.length + 1
-    const numberedFrame = new KeptMessage(encode('x'.repeat(longestData))!, 'node:1').numbered(
+    const maxDataLength = 65_536 - MAX_SEQ_BYTES - frame.length + 1
+    const numberedFrame = new KeptMessage(encode('x'.repeat(maxDataLength))!, 'node:1').numbered(
       Number.MAX_SAFE_INTEGER,
     )
     const longestText = textOf(numberedFrame)
     assert.ok(longestText.length <= 65_536 && JSON.parse(longestText).seq === Number.MAX_SAFE_INTEGER)
-    assert.equal(encode('x'.repeat(longestData + 1)), null)
-    assert.equal(encode('ü'.repeat(longestData / 2 + 1)), null, 'bytes, not characters')
+    assert.equal(encode('x'.repeat(maxDataLength + 1)), null)
+    assert.equal(encode('ü'.repeat(maxDataLength / 2 + 1)), null, 'bytes, not characters')
     const encodeNested = (levels: number) => {
       const data = JSON.parse(`${'[{"a":'.repeat(levels / 2)}0${'}]'.repeat(levels / 2)}`)
       return encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data })

@@ -197,11 +197,11 @@ test('files without an end are listed from the day of `since` on', async t => {
     files.push(await write([link(NOON)], { at: NOON + day * DAY, isCut: day !== 1 }))
   const openEndsSince = async (since: number) => (await digest({ since })).openEnds
   const [first, , third] = files.map(file => basename(file))
-  const lastFile = { file: third, at: NOON + 2 * DAY }
-  const firstAndLastFiles = [{ file: first, at: NOON }, lastFile]
-  assert.deepEqual(await openEndsSince(0), firstAndLastFiles)
-  assert.deepEqual(await openEndsSince(FIRST_DAY + DAY - 1), firstAndLastFiles)
-  assert.deepEqual(await openEndsSince(FIRST_DAY + DAY), [lastFile])
+  const lastOpenEnd = { file: third, at: NOON + 2 * DAY }
+  const firstAndLastOpenEnds = [{ file: first, at: NOON }, lastOpenEnd]
+  assert.deepEqual(await openEndsSince(0), firstAndLastOpenEnds)
+  assert.deepEqual(await openEndsSince(FIRST_DAY + DAY - 1), firstAndLastOpenEnds)
+  assert.deepEqual(await openEndsSince(FIRST_DAY + DAY), [lastOpenEnd])
   assert.deepEqual(await openEndsSince(FIRST_DAY + 3 * DAY), [])
 })
 

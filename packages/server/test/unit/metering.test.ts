@@ -13,11 +13,11 @@ test('the time of a connection is counted once, also when the clock is set back,
   metering.begin(connection, start)
   metering.tick(connection, start + 2 * SECOND - 1)
   metering.tick(connection, start + 2 * SECOND)
-  metering.countRemaining(connection, start + SECOND)
-  metering.countRemaining(connection, start + 2 * SECOND)
-  metering.countRemaining(connection, start + 3 * SECOND)
+  metering.countConnectedTime(connection, start + SECOND)
+  metering.countConnectedTime(connection, start + 2 * SECOND)
+  metering.countConnectedTime(connection, start + 3 * SECOND)
   connection.state = 'held'
-  metering.countRemaining(connection, start + 9 * SECOND)
+  metering.countConnectedTime(connection, start + 9 * SECOND)
   assert.deepEqual(counts, [
     ['connections', 1],
     ['connectedMs', 2 * SECOND],

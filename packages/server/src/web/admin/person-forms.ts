@@ -75,7 +75,8 @@ export function selfCard(): Html {
 /**
  * A card that says why the account is suspended, with the form that activates it.
  *
- * @param suspension who suspended the account, when and why; null if the audit does not say so
+ * @param suspension who suspended the account, when and why; null if the audit has no record of it
+ * @param token the form token; null for no form
  */
 export function suspensionCard(user: User, suspension: Html | null, token: string | null): Html {
   const { person } = adminTexts

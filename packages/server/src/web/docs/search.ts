@@ -77,7 +77,7 @@ function allEntries(docs: Docs, library: Library): SearchEntry[] {
 }
 
 function collectEntries({ operations }: Docs, library: Library): Omit<SearchEntry, 'lowerCase'>[] {
-  const sections = GUIDES.flatMap(guide => {
+  const sectionEntries = GUIDES.flatMap(guide => {
     const { sections } = library.read(guide)
     return sections.map(({ anchor, heading, text }) => ({
       path: `/docs/${guide.slug}${anchor ? `#${anchor}` : ''}`,
@@ -102,7 +102,7 @@ function collectEntries({ operations }: Docs, library: Library): Omit<SearchEntr
     text: help.replaceAll('`', ''),
     forOperators: false,
   }))
-  return [...sections, ...calls, ...errors]
+  return [...sectionEntries, ...calls, ...errors]
 }
 
 function wordsOf(query: string): string[] {

@@ -33,8 +33,8 @@ export const endingChecks: Check[] = [
       const keyToRevoke = await hub.makeKey()
       const { token } = await hub.exchange(keyToRevoke.key)
       await hub.revoke(keyToRevoke)
-      for (const way of ['header', 'subprotocol'] as const) {
-        const client = hub.dial(token, { way })
+      for (const tokenIn of ['header', 'subprotocol'] as const) {
+        const client = hub.dial(token, { tokenIn })
         assert.equal(await client.end(), '4410 revoked')
         assert.deepEqual(client.received, [])
       }

@@ -36,7 +36,7 @@ export const handshakeChecks: Check[] = [
     section: '1',
     promise: 'the token connects as second subprotocol, which is never selected',
     async run(hub) {
-      const client = await hub.connect({ way: 'subprotocol' })
+      const client = await hub.connect({ tokenIn: 'subprotocol' })
       assert.equal(client.socket.protocol, HUB_PROTOCOL)
     },
   },
@@ -95,7 +95,7 @@ export const handshakeChecks: Check[] = [
       for (const bad of ['garbage', `${token}x`, token.slice(0, -4)]) {
         const { status, problem } = await hub.dial(bad).refusal()
         assert.deepEqual([status, problem.code], [401, 'invalid_token'])
-        assert.equal(await hub.dial(bad, { way: 'subprotocol' }).end(), '4401 invalid_token')
+        assert.equal(await hub.dial(bad, { tokenIn: 'subprotocol' }).end(), '4401 invalid_token')
       }
     },
   },
