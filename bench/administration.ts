@@ -104,7 +104,7 @@ function option(name: string): string | undefined {
 function paths(): Record<string, (n: number) => string> {
   const api = (path: string) => (n: number) => `/v1/admin${path.replace('N', String(n))}`
   const person = (n: number) => accountId(1 + ((n * 7919) % PEOPLE))
-  const day = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+  const daysFromNow = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
   return {
     'people, newest first': api('/users'),
     'people, oldest first': api('/users?sort=created_at'),
@@ -126,10 +126,11 @@ function paths(): Record<string, (n: number) => string> {
     'keys, newest first': api('/api-keys'),
     'keys, by prefix': n => `/v1/admin/api-keys?prefix=svc_${'abcdefghijklmnop'[n]}bc`,
     'keys, by external id': n => `/v1/admin/api-keys?external_id=customer-${n * 999 + 1}`,
-    'keys, unused for 90 days': () => `/v1/admin/api-keys?unused_since=${day(-90)}`,
+    'keys, unused for 90 days': () => `/v1/admin/api-keys?unused_since=${daysFromNow(-90)}`,
     'keys, never expiring': api('/api-keys?never_expires=true'),
-    'keys, expiring in 14 days': () => `/v1/admin/api-keys?expires_before=${day(14)}`,
-    'keys, never expiring and unused': () => `/v1/admin/api-keys?never_expires=true&unused_since=${day(-90)}`,
+    'keys, expiring in 14 days': () => `/v1/admin/api-keys?expires_before=${daysFromNow(14)}`,
+    'keys, never expiring and unused': () =>
+      `/v1/admin/api-keys?never_expires=true&unused_since=${daysFromNow(-90)}`,
     'keys, against the policies': api('/api-keys?violates_policy=true'),
     agents: api('/agents'),
     apps: api('/apps'),
@@ -139,7 +140,7 @@ function paths(): Record<string, (n: number) => string> {
     'audit, by type': api('/audit-events?type=user.suspended'),
     'audit, by actor': n => `/v1/admin/audit-events?actor=${accountId(1 + n)}`,
     'audit, by subject': n => `/v1/admin/audit-events?subject=${person(n)}`,
-    'audit, by time': () => `/v1/admin/audit-events?from=${day(-300)}&to=${day(-200)}`,
+    'audit, by time': () => `/v1/admin/audit-events?from=${daysFromNow(-300)}&to=${daysFromNow(-200)}`,
     statistics: api('/statistics'),
     'page /admin': () => '/admin',
     'page /admin/users': () => '/admin/users',

@@ -47,7 +47,7 @@ const NEIGHBOUR_KEYS = 500
 /** Users with one link each, enough for all runs. */
 const PEOPLE = { from: 0, to: 60_000, link: true }
 const MAX_P99_RATIO = 3
-/** A smaller p99 counts as this, since smaller differences are noise. */
+/** A p99 to compare with is raised to this if it is lower, since differences of shorter times are noise. */
 const NOISE_MS = 5
 /** Niceness that the attacker gets on top of the bench's. */
 const ADDED_NICENESS = 19

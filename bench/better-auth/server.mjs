@@ -29,8 +29,8 @@ const options = {
 }
 await (await getMigrations(options)).runMigrations()
 const auth = betterAuth(options)
-const signUp = { email: 'ada@example.com', password: 'correct horse battery staple', name: 'Ada' }
-const { user } = await auth.api.signUpEmail({ body: signUp })
+const signUpBody = { email: 'ada@example.com', password: 'correct horse battery staple', name: 'Ada' }
+const { user } = await auth.api.signUpEmail({ body: signUpBody })
 
 const keys = []
 for (let n = 0; n < Number(count); n++) {

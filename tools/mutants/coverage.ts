@@ -41,7 +41,7 @@ export interface Coverage {
   tests: CoveringTest[]
   /** Mutants that are executed while some test file is loaded. */
   loadHits: Set<string>
-  /** False for a mutant that was added since all tests were measured: its coverage is unknown. */
+  /** False for a mutant that was added after all tests were measured: which of them execute it is unknown. */
   isKnown(name: string): boolean
 }
 

@@ -189,14 +189,14 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
         replaceOperator('comparison', left.end, to),
       )
       if (comparisonChanges.length > 0)
-        return [...comparisonChanges, ...(isTest(node, parent) ? [] : conditionChanges(node))]
+        return [...comparisonChanges, ...(isCondition(node, parent) ? [] : conditionChanges(node))]
       const to = ARITHMETIC[operator]
       if (to === undefined || (operator === '+' && [left, node.right as Node].some(isText))) return []
       return [replaceOperator('arithmetic', left.end, to)]
     }
     case 'LogicalExpression': {
       const swap = replaceOperator('logical', left.end, LOGICAL[String(node.operator)]!)
-      return node.operator === '??' || isTest(node, parent) ? [swap] : [swap, ...conditionChanges(node)]
+      return node.operator === '??' || isCondition(node, parent) ? [swap] : [swap, ...conditionChanges(node)]
     }
     case 'AssignmentExpression': {
       const to = ASSIGNMENTS[String(node.operator)]
@@ -276,7 +276,7 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
   }
 }
 
-function isTest(node: Node, parent: Node | undefined): boolean {
+function isCondition(node: Node, parent: Node | undefined): boolean {
   return parent?.test === node
 }
 

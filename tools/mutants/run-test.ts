@@ -9,7 +9,7 @@ export const ROOT = join(import.meta.dirname, '../..')
 
 const TOOL_FOLDER = import.meta.dirname
 const UNTRACKED_PROMISES = join(ROOT, 'packages/server/test/support/untracked-promises.cjs')
-/** The tests on PostgreSQL, which are those on SQLite, are skipped by this title unless `onBothEngines`. */
+/** Part of the titles of tests on PostgreSQL, which repeat those on SQLite and are skipped unless `onBothEngines`. */
 const SKIPPED_TITLE = 'on postgres'
 const KILL_GRACE_MS = 1_000
 

@@ -24,13 +24,13 @@ export type Answer =
       hits: number[]
     }
 
-interface Switches {
+interface MutantState {
   active: number
   hits: Set<number> | null
 }
 
 declare global {
-  var __keywayMutants: Switches
+  var __keywayMutants: MutantState
   var __keywaySwitchOn: (id: number) => void
 }
 

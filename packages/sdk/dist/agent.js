@@ -18,7 +18,7 @@ import { closeFromError, isClose, isFinalError, reconnectAfter, stopErrorFromClo
 import { Watching } from './watching.js';
 /**
  * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
- * renews the token in place, reconnects after failures, and stops permanently when the service refuses it.
+ * renews the token in place, reconnects after failures, and stops permanently when the service refuses the key.
  *
  *     const agent = new Agent({ url: 'https://keyway.example.com', apiKey: process.env.KEYWAY_API_KEY })
  *     agent.on('message', ({ from, data }) => console.log(from, data))

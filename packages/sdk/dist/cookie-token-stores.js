@@ -82,10 +82,10 @@ async function runInTurn(refreshes, token, work) {
  */
 function idempotencyKeys(secret) {
     const bytes = (text) => new TextEncoder().encode(text);
-    let key;
+    let pendingKey;
     return async (refreshToken) => {
-        key ??= crypto.subtle.importKey('raw', bytes(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
-        const mac = await crypto.subtle.sign('HMAC', await key, bytes(`keyway refresh ${refreshToken}`));
+        pendingKey ??= crypto.subtle.importKey('raw', bytes(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+        const mac = await crypto.subtle.sign('HMAC', await pendingKey, bytes(`keyway refresh ${refreshToken}`));
         return hex(new Uint8Array(mac));
     };
 }

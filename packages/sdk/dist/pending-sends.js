@@ -58,7 +58,7 @@ export class PendingSends {
     sendOver(connection, session) {
         this.#connection = connection;
         if (session && session === this.#session)
-            this.#sendAllAgain();
+            this.#markAllUnsent();
         else
             this.#lastSeq = 0;
         this.#session = session;
@@ -113,10 +113,10 @@ export class PendingSends {
             this.rejectSend(id, reason);
     }
     /**
-     * Sends everything again after the hub session was resumed. The hub recognises by the sequence numbers what it has
-     * already accepted.
+     * Makes the next `#flush` send everything again, after the hub session was resumed. The hub recognises by the
+     * sequence numbers what it has already accepted.
      */
-    #sendAllAgain() {
+    #markAllUnsent() {
         for (const pending of this.#pending.values())
             pending.sentOn = undefined;
     }

@@ -119,10 +119,12 @@ async function runInTurn<Answer>(
  */
 function idempotencyKeys(secret: string): (refreshToken: string) => Promise<string> {
   const bytes = (text: string) => new TextEncoder().encode(text)
-  let key: Promise<CryptoKey> | undefined
+  let pendingKey: Promise<CryptoKey> | undefined
   return async refreshToken => {
-    key ??= crypto.subtle.importKey('raw', bytes(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
-    const mac = await crypto.subtle.sign('HMAC', await key, bytes(`keyway refresh ${refreshToken}`))
+    pendingKey ??= crypto.subtle.importKey('raw', bytes(secret), { name: 'HMAC', hash: 'SHA-256' }, false, [
+      'sign',
+    ])
+    const mac = await crypto.subtle.sign('HMAC', await pendingKey, bytes(`keyway refresh ${refreshToken}`))
     return hex(new Uint8Array(mac))
   }
 }

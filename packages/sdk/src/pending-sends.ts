@@ -90,7 +90,7 @@ export class PendingSends {
   /** Sends over this connection from now on, with sequence numbers if it belongs to a hub session. */
   sendOver(connection: HubConnection, session: object | undefined): void {
     this.#connection = connection
-    if (session && session === this.#session) this.#sendAllAgain()
+    if (session && session === this.#session) this.#markAllUnsent()
     else this.#lastSeq = 0
     this.#session = session
     this.#flush()
@@ -144,10 +144,10 @@ export class PendingSends {
   }
 
   /**
-   * Sends everything again after the hub session was resumed. The hub recognises by the sequence numbers what it has
-   * already accepted.
+   * Makes the next `#flush` send everything again, after the hub session was resumed. The hub recognises by the
+   * sequence numbers what it has already accepted.
    */
-  #sendAllAgain(): void {
+  #markAllUnsent(): void {
     for (const pending of this.#pending.values()) pending.sentOn = undefined
   }
 

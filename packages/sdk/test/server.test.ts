@@ -174,12 +174,12 @@ describe('against the real service', { concurrency: 3 }, () => {
     })
     const [events, listenerEvents] = [record(agent), record(listener)]
     await Promise.all([events.ready.next(), listenerEvents.ready.next()])
-    const restarting = restart()
+    const pendingRestart = restart()
     await events.disconnected.next()
-    const sending = agent.send(id, 'queued while the service was away')
-    await restarting
+    const pendingSend = agent.send(id, 'queued while the service was away')
+    await pendingRestart
     // Waits in real time, since the attempts during the outage have increased the back-off.
-    await Promise.all([listenerEvents.ready.next(BACKOFF_CAP_MS + 10_000), sending])
+    await Promise.all([listenerEvents.ready.next(BACKOFF_CAP_MS + 10_000), pendingSend])
     assert.equal(agent.connected, true)
   })
 

@@ -24,7 +24,7 @@ _EVENTS = frozenset({"ready", "gap", "message", "disconnected", "renewed", "stop
 
 class Agent:
     """Exchanges the key for a short-lived token, connects, renews the token in place, reconnects after failures, and
-    stops permanently when the service refuses it.
+    stops permanently when the service refuses the key.
 
         async with Agent(url="https://keyway.example.com") as agent:  # the key comes from KEYWAY_API_KEY
             async for message in agent:

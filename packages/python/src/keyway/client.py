@@ -92,7 +92,8 @@ class Keyway:
         return answer
 
     async def refresh(self) -> UserObject | None:
-        """Refreshes the session's tokens now; other calls do so when needed. Returns the session's user."""
+        """Refreshes the session's tokens now; other calls do so when needed. Returns the session's user, or None if
+        another call or process has just refreshed them."""
         answer = await self._tokens.refresh()
         return answer["user"] if answer else None
 

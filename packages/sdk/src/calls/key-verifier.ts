@@ -103,8 +103,8 @@ function isShareable({ key, consume }: PendingVerification): boolean {
 }
 
 /**
- * Whether the service refused the whole request, as malformed, as too large, or because it is too old to know the path,
- * and so counted no call: each key is then sent alone.
+ * Whether the service refused the whole request, as malformed, as too large, or because an older version does not know
+ * its path. No call was counted then, so each key may be sent again, alone.
  */
 function countedNothing(error: unknown): boolean {
   return error instanceof KeywayError && [400, 404, 413].includes(error.status ?? 0)

@@ -58,7 +58,7 @@ export function createKeyNetworks({
     for (const use of uncheckedUses) checkedPairs.add(pairName(use))
   }
 
-  /** Forgets the pairs of key and network if there are too many, and daily: stored last uses are at most a day old. */
+  /** Forgets the pairs daily, so that the stored last use of a network is renewed daily; also if they are too many. */
   function forgetPairsDaily(): void {
     const today = Math.floor(clock.now() / DAY)
     if (today === day && checkedPairs.size < MAX_CHECKED_PAIRS) return

@@ -61,7 +61,9 @@ only with --adopt, which cannot be added later. Redirect URIs match exactly, exc
       })
       const configuration = clientConfiguration(registration, context.config().publicUrl)
       const lines = Object.entries(configuration).map(([label, value]) => `${label}: ${value ?? '(none)'}`)
-      const text = [`Registered ${registration.app.id}.${coverageOf(registration)}`, ...lines].join('\n')
+      const text = [`Registered ${registration.app.id}.${coverageSentence(registration)}`, ...lines].join(
+        '\n',
+      )
       context.print({ ...appObject(registration.app), older: registration.older, ...configuration }, text)
       return 0
     },
@@ -132,7 +134,7 @@ function clientConfiguration({ app, secret }: RegisteredApp, issuer: string) {
  * Says how many keys and sessions were created under the app's id before its registration, and whether it has rights
  * over them: an unexpected number suggests that the id is mistyped or squatted.
  */
-function coverageOf({
+function coverageSentence({
   app: { coversFrom },
   older: { keys, sessions },
 }: {

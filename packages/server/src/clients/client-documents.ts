@@ -46,7 +46,7 @@ export function createClientDocuments({
     if (cachedDocument && now < cachedDocument.until) return cachedDocument.app
     // Not cached: a limit of this network (read-limits.ts) is reached, but another network may still read the document.
     if (!mayRead(network)) return storage.store.apps.find(clientId)
-    const entry: CachedDocument = { until: now + DOCUMENT_TTL, app: findDocument(clientId) }
+    const entry: CachedDocument = { until: now + DOCUMENT_TTL, app: findApp(clientId) }
     cache.delete(clientId)
     cache.set(clientId, entry)
     if (cache.size > MAX_DOCUMENTS) cache.delete(cache.keys().next().value!)
@@ -61,7 +61,7 @@ export function createClientDocuments({
     }
   }
 
-  async function findDocument(clientId: string): Promise<App | null> {
+  async function findApp(clientId: string): Promise<App | null> {
     const storedApp = await storage.store.apps.find(clientId)
     const settings = await readDocument(clientId).catch(() => null)
     if (!settings) return storedApp

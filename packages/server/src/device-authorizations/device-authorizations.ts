@@ -193,8 +193,8 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
         const user = userId === null ? null : await tx.users.lock(userId)
         if (user?.status !== 'active') return { refused: 'access_denied' }
         // A person who ends a session also withdraws the approvals that were given in it.
-        const signIn = signInId === null ? null : await tx.sessions.find(signInId)
-        if (signIn?.endedAt !== null) return { refused: 'access_denied' }
+        const signInSession = signInId === null ? null : await tx.sessions.find(signInId)
+        if (signInSession?.endedAt !== null) return { refused: 'access_denied' }
         if (!(await isStillAllowed(tx, approved))) return { refused: 'access_denied' }
         const redeemedAuthorization = await tx.deviceAuthorizations.redeem(id, grant.sessionId, clock.now())
         if (!redeemedAuthorization) return { refused: 'invalid_grant' }

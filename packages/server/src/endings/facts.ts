@@ -231,7 +231,8 @@ const EVENT_OF_KIND: Record<Ending['kind'], (id: string, userId: string) => Subj
 /**
  * The facts of an ending.
  *
- * @param type null for a restriction, and if another security event of the same transaction covers the ending
+ * @param type null for no security event: for a mere restriction (`restrictionFacts`), and if another security event of
+ * the same transaction covers the ending
  */
 function endingFacts(
   kind: Ending['kind'],

@@ -9,7 +9,7 @@ export const scope = text('a scope', 'agent:connect').superRefine((value, contex
 
 /**
  * @param howToGetAll how to ask for all permissions, in the error for a value that is no list
- * @param meaningOfNone the sentence of the description about all permissions
+ * @param meaningOfNone the sentence of the description that says what a list without scopes means
  */
 function scopeList(howToGetAll: string, meaningOfNone: string) {
   return z

@@ -18,8 +18,8 @@ import { userObject } from './user-object.ts'
 /** Number of rows that are read by one statement and held in memory. */
 const ROWS_PER_READ = 100
 /**
- * Number of keys that are read by one statement. Fewer than other rows, since each key may have 16 KiB of metadata, so
- * that a piece takes only a few milliseconds of the event loop.
+ * Number of keys that are read by one statement. Fewer than other rows, since each key may have 16 KiB of metadata, and
+ * what is read at once must take only a few milliseconds of the event loop.
  */
 const KEYS_PER_READ = 20
 /** Maximum number of mails in an export; far more than are retained for one person. */

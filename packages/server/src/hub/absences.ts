@@ -3,8 +3,8 @@ import { type Instant, MINUTE } from '../clock.ts'
 /** How long a node relies on the report of another node that it has no connection with a certain id or key. */
 export const RELIANCE_MS = MINUTE
 /**
- * How long a node keeps its promise to notify the nodes to which it reported an absence (`Receivers.promiseNotice`):
- * longer than they rely on the report, since clocks may differ.
+ * How long a node that reported an absence keeps its promise to announce the end of the absence to the receiver of the
+ * report (`Receivers.promiseNotice`): longer than the receiver relies on the report, since clocks may differ.
  */
 export const PROMISE_MS = 2 * MINUTE
 /**
@@ -22,8 +22,8 @@ export interface Absence {
 }
 
 /**
- * Reported absences of connections, by user and target (the id of a connection or key). A user may occupy at most half
- * of the targets that the other users leave free.
+ * Reported absences of connections, by user and target (the id of a connection or key). A user may have at most half as
+ * many targets as the other users leave room for.
  */
 export class Absences {
   /** By user id, then by target, then by the id of the node. */

@@ -80,7 +80,7 @@ function timeoutCloseStatus(connection: AgentConnection, now: Instant, isFresh: 
   return expiryCloseStatus(connection, now) ?? (isLate || !isFresh ? TRY_AGAIN_LATER : null)
 }
 
-/** Ends a held connection after `RESUME_SECONDS`, or when its key expires. */
+/** Ends a broken connection that was not resumed within `RESUME_SECONDS`, or whose key has expired. */
 function endIfExpired(connection: AgentConnection, now: Instant): void {
   const isExpired = now - connection.heldAt >= RESUME_SECONDS * SECOND || now >= connection.keyExpiresAt
   if (isExpired) connection.close(GOING_AWAY)

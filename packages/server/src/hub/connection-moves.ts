@@ -25,9 +25,10 @@ export interface ConnectionMovesDeps {
   /** Milliseconds to wait for the state of a connection. */
   timeoutMs: number
   /**
-   * Hands over a connection, and resolves with its state, an empty object if a message that the agent missed is no
-   * longer kept; null if it is not on this node or may not be handed over. A connection that is still moving to this
-   * node is handed over once it has arrived, if `isAwaited` then returns true: the requester may have stopped waiting.
+   * Hands over a connection, and resolves with its state, or with an empty object if a message that the agent missed is
+   * no longer kept. Returns or resolves with null if the connection is not on this node or may not be handed over. One
+   * that is still moving to this node is handed over once it has arrived, if `isAwaited` then returns true: the
+   * requester may have stopped waiting.
    */
   release(request: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null
   /** Called when another node that shuts down asks this one to request these connections. */

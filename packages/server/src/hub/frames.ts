@@ -86,7 +86,7 @@ export function createFrames({
   }
 
   function handle(connection: AgentConnection, frame: AgentFrame): void {
-    if (frame.type === 'ping') void pong(connection)
+    if (frame.type === 'ping') void answerPing(connection)
     else if (connection.state === 'pending') {
       connection.sendError('invalid_frame', 'Wait for `ready` first.', idOfFrame(frame))
     } else if (frame.type === 'token') {
@@ -104,7 +104,7 @@ export function createFrames({
    * On a draining node `pong` is sent after all messages that other nodes sent before the `ping`, within two seconds:
    * an agent that has connected elsewhere learns from it when the old connection has delivered them.
    */
-  async function pong(connection: AgentConnection): Promise<void> {
+  async function answerPing(connection: AgentConnection): Promise<void> {
     if (isDraining()) await relay.catchUp()
     connection.send({ type: 'pong' })
   }

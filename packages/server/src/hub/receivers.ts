@@ -70,7 +70,7 @@ interface PromisedNotice {
 export function createReceivers({ clock, presence, registry, relay, sendCommand }: ReceiversDeps): Receivers {
   /** Absences that other nodes reported. */
   const receivedAbsences = new Absences()
-  /** Absences that this node reported, and of whose end it has promised to notify the node that it told. */
+  /** Absences that this node reported, each to the node that it has promised to notify before the absence ends. */
   const ownAbsences = new Absences()
   /** The notices by node id, which are sent at the end of this turn of the event loop. */
   let pendingNotices = new Map<string, PromisedNotice[]>()

@@ -27,7 +27,7 @@ export const MAX_WATCHERS = 50
 /** Sending a list pauses while more bytes than this are unsent. */
 const MAX_UNSENT_BYTES = 256 * 1024
 const RETRY_MS = 20
-/** Maximum number of changes that wait behind a list; a watcher with more reads too slowly. */
+/** Maximum number of changes that wait until a list is sent; the connection of a watcher with more is closed. */
 const MAX_LATER_CHANGES = 1000
 /** Maximum bytes of a `presence` frame besides its connections. */
 const FRAME_HEAD_BYTES = 64

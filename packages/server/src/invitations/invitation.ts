@@ -11,8 +11,8 @@ export const INVITATION_STATES = ['pending', 'accepted', 'expired', 'revoked'] a
 export type InvitationState = (typeof INVITATION_STATES)[number]
 
 /**
- * Lets an address sign up, and may give the account a role. It has no secret: a sign-in to the address with a new link
- * or code accepts it, so the mail about it, which is valid for a week, contains no credential.
+ * Lets an address sign up for a week, and may give the account a role. It has no secret, so its mail contains no
+ * credential: the next sign-in to the address, with a link or code that is mailed for it, accepts the invitation.
  */
 export interface Invitation {
   id: string

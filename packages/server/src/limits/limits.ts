@@ -65,7 +65,7 @@ export function createKeyLimiter({
   policy: PolicySource
   whenCutOff: WhenCutOff
 }): KeyLimiter {
-  const requests = createRequestLimits({ clock, store: store.limitLeases, whenCutOff })
+  const requestLimits = createRequestLimits({ clock, store: store.limitLeases, whenCutOff })
   const quotas = createQuotas({ clock, store: store.quotas })
 
   return {
@@ -74,14 +74,14 @@ export function createKeyLimiter({
       // Most exchanges return here, without allocations.
       if (isUnlimitedBy(key, currentPolicy)) return null
       const subjectLimits = subjectLimitsOf(key, currentPolicy)
-      return subjectLimits.length === 0 ? null : requests.take(subjectLimits, 1)
+      return subjectLimits.length === 0 ? null : requestLimits.take(subjectLimits, 1)
     },
     async consume(key, count) {
       const keyQuotas = quotasOf(key)
       const subjectLimits = subjectLimitsOf(key, policy())
       if (keyQuotas.length > 0) await quotas.take(keyQuotas, count)
       try {
-        const states = subjectLimits.length === 0 ? [] : await requests.take(subjectLimits, count)
+        const states = subjectLimits.length === 0 ? [] : await requestLimits.take(subjectLimits, count)
         return { requests: states, quota: await lowestOf(keyQuotas) }
       } catch (error) {
         quotas.undo(keyQuotas, count)
@@ -90,17 +90,17 @@ export function createKeyLimiter({
     },
     async remaining(key) {
       return {
-        requests: await requests.peek(subjectLimitsOf(key, policy())),
+        requests: await requestLimits.peek(subjectLimitsOf(key, policy())),
         quota: await lowestOf(quotasOf(key)),
       }
     },
     quotasLeft: keyQuotas => quotas.remaining(keyQuotas),
     async sweep() {
-      await requests.sweep()
+      await requestLimits.sweep()
       await quotas.sweep()
     },
     async release() {
-      await Promise.all([requests.releaseAll(), quotas.giveBackAll()])
+      await Promise.all([requestLimits.releaseAll(), quotas.giveBackAll()])
     },
   }
 

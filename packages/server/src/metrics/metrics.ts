@@ -196,16 +196,16 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
 
     const readers: Record<keyof MetricSources, () => void | Promise<void>> = {
       async mail() {
-        const depth = await sources.mail()
-        queuedMails.set(depth.queued)
-        oldestDueMail.set(depth.oldestDueSeconds)
+        const backlog = await sources.mail()
+        queuedMails.set(backlog.queued)
+        oldestDueMail.set(backlog.oldestDueSeconds)
       },
       async webhooks() {
-        const depth = await sources.webhooks()
-        waitingWebhookEvents.set(depth.waiting)
-        oldestWebhookEvent.set(depth.oldestWaitingSeconds)
-        failedWebhookEvents.set(depth.failed)
-        disabledWebhooks.set(depth.disabled)
+        const backlog = await sources.webhooks()
+        waitingWebhookEvents.set(backlog.waiting)
+        oldestWebhookEvent.set(backlog.oldestWaitingSeconds)
+        failedWebhookEvents.set(backlog.failed)
+        disabledWebhooks.set(backlog.disabled)
       },
       hub() {
         const hub = sources.hub()

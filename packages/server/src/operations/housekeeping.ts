@@ -17,7 +17,7 @@ export const RETENTION = {
   sends: DAY,
   /** Counted from the expiry of a change that was not confirmed. */
   expiredEmailChanges: HOUR,
-  /** Longer than the lifetime of a pushed authorization request: the row of its code prevents a second code for it. */
+  /** Longer than the lifetime of a pushed authorization request, which gets no other code while its code has a row. */
   authorizationCodes: DAY,
   /** Counted from the registration of a client to which nobody has consented. */
   unusedClients: 7 * DAY,

@@ -107,12 +107,12 @@ export function createSigningKeys(deps: {
     async currentOf(alg) {
       const key = newestSigningKey(alg)
       if (key) return key
-      let creation = creations.get(alg)
-      if (!creation) {
-        creation = loadOrCreate(alg).finally(() => creations.delete(alg))
-        creations.set(alg, creation)
+      let pendingCreation = creations.get(alg)
+      if (!pendingCreation) {
+        pendingCreation = loadOrCreate(alg).finally(() => creations.delete(alg))
+        creations.set(alg, pendingCreation)
       }
-      await creation
+      await pendingCreation
       return newestSigningKey(alg)!
     },
 

@@ -188,7 +188,7 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
   }
 }
 
-interface Drop {
+interface DropSelection {
   webhookId: string
   typePattern: string
   limit: number
@@ -198,7 +198,7 @@ interface Drop {
 
 async function dropOldest(
   tx: Db,
-  { webhookId, typePattern, limit, droppedBefore, at }: Drop,
+  { webhookId, typePattern, limit, droppedBefore, at }: DropSelection,
 ): Promise<number> {
   const oldestIds = tx
     .selectFrom('webhook_deliveries')

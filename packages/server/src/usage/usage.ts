@@ -72,12 +72,12 @@ export function usageRows(
   at: Instant,
   counts: UsageCounts,
 ): UsageRow[] {
-  const subjects = keyId === null ? [null] : [null, keyId]
-  return subjects.flatMap(subject =>
+  const keyIds = keyId === null ? [null] : [null, keyId]
+  return keyIds.flatMap(each =>
     (['day', 'hour'] as const).map(unit => ({
       ...counts,
       userId,
-      keyId: subject,
+      keyId: each,
       unit,
       start: bucketStart(unit, at),
     })),

@@ -91,7 +91,7 @@ function isWide({ user, current }: PageOptions): boolean {
   return user !== null || current === '/inbox' || current === '/docs'
 }
 
-/** The background of the top of the page, as in base.css. */
+/** The background of the top of the page, as in base.css: `app` is the wide layout, `gate` the narrow one. */
 const TOP_COLORS = {
   app: { light: '#ffffff', dark: '#171b22' },
   gate: { light: '#f6f7f9', dark: '#0f1217' },

@@ -209,9 +209,9 @@ describe('the command line', () => {
     const { access_token } = await signIn(ADA)
     const { id, key } = await journey.createKey(access_token, 'ended')
     const socket = await journey.connect(await journey.exchange(key))
-    const closed = closeCode(socket)
+    const pendingCloseCode = closeCode(socket)
     assert.equal((await runJson('keys', 'revoke', id)).status, 'revoked')
-    assert.equal(await inTime('the close', closed, PROPAGATION_MS), 4410)
+    assert.equal(await inTime('the close', pendingCloseCode, PROPAGATION_MS), 4410)
     await assert.rejects(journey.exchange(key), /api_key_revoked/)
   })
 

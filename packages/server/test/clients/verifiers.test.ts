@@ -88,15 +88,15 @@ async function verifyInProcess(
   return JSON.parse((await execution).stdout)
 }
 
-let compiledProgram: Promise<string> | undefined
+let compilation: Promise<string> | undefined
 // `t.after` would remove the program after the first test, but later tests use it too.
 after(async () => {
-  if (compiledProgram) rmSync(dirname(await compiledProgram), { recursive: true, force: true })
+  if (compilation) rmSync(dirname(await compilation), { recursive: true, force: true })
 })
 
 async function verifyWithGo(token: string, expected: VerificationOptions) {
-  compiledProgram ??= compile()
-  return verifyInProcess(await compiledProgram, [], token, expected)
+  compilation ??= compile()
+  return verifyInProcess(await compilation, [], token, expected)
 }
 
 async function compile(): Promise<string> {

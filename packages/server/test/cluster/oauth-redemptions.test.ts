@@ -81,7 +81,7 @@ async function signedInBrowser(origin: string, links: PrintedLinks) {
   return browser
 }
 
-/** Sends one request twenty times at once, to both nodes. One is granted, which is returned; the others are refused. */
+/** Sends a request twenty times at once, to both nodes. Returns the one answer with tokens; all others are refusals. */
 async function raceTokens(
   origins: readonly [string, string],
   fields: Record<string, string>,

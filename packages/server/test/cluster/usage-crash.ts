@@ -12,8 +12,8 @@ import { type NodeProcess, startNodeProcess } from '../support/node-processes.ts
 import { call, createPrintedLinks, freshPostgres, NODE_SETTINGS, signIn } from '../support/nodes.ts'
 
 /**
- * How long each node's answers are kept. Those before a kill are marked as at risk only once the node has restarted,
- * which takes less time, even on a busy machine.
+ * How long each node's answers are remembered, at least. Those shortly before a kill are marked (`Tally.atRisk`) only
+ * once the node has restarted, which takes less time than this, even on a busy machine.
  */
 const REMEMBERED_MS = 120_000
 const WORKERS_PER_NODE = 16

@@ -107,8 +107,8 @@ forEachEngine(engine => {
   test('an address gets the trial credit once, and a user one subscription', async t => {
     const testStorage = await openTestStorage(engine, t)
     const { id } = await insertUser(testStorage.storage.store)
-    const credits = await race(testStorage, store => store.billing.claimTrialCredit('hash', id, NOW))
-    assert.equal(winners(credits).length, 1)
+    const claims = await race(testStorage, store => store.billing.claimTrialCredit('hash', id, NOW))
+    assert.equal(winners(claims).length, 1)
     const subscription = { userId: id, plan: 'free', status: 'active', startedAt: NOW } as const
     const subscriptions = await race(testStorage, store => store.billing.insertSubscription(subscription))
     assert.equal(winners(subscriptions).length, 1)

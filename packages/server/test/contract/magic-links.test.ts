@@ -64,9 +64,9 @@ forEachEngine(engine => {
     )
     assert.equal(winners(outcomes).length, 3)
     const [history] = await testStorage.storage.transaction(async tx => {
-      const lockedBuckets = await tx.magicLinks.lockSendBuckets(['a'])
-      assert.deepEqual([...lockedBuckets], [['a', 3]])
-      return tx.magicLinks.sendHistories(lockedBuckets, new Map([['a', [1, 3, 4]]]))
+      const lastSendNumbers = await tx.magicLinks.lockSendBuckets(['a'])
+      assert.deepEqual([...lastSendNumbers], [['a', 3]])
+      return tx.magicLinks.sendHistories(lastSendNumbers, new Map([['a', [1, 3, 4]]]))
     })
     assert.deepEqual(
       [...history!.nthLast],
@@ -82,9 +82,9 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const lastSendAt = (now: number) =>
       storage.transaction(async tx => {
-        const lockedBuckets = await tx.magicLinks.lockSendBuckets(['a'])
+        const lastSendNumbers = await tx.magicLinks.lockSendBuckets(['a'])
         await tx.magicLinks.clampFutureSends(['a'], now)
-        const [history] = await tx.magicLinks.sendHistories(lockedBuckets, new Map([['a', [1]]]))
+        const [history] = await tx.magicLinks.sendHistories(lastSendNumbers, new Map([['a', [1]]]))
         return history!.nthLast.get(1)
       })
     assert.equal(await lastSendAt(NOW), null)
@@ -108,9 +108,9 @@ forEachEngine(engine => {
 })
 
 async function sendWithin(store: Store, buckets: string[], limit: number): Promise<boolean> {
-  const lockedBuckets = await store.magicLinks.lockSendBuckets(buckets)
+  const lastSendNumbers = await store.magicLinks.lockSendBuckets(buckets)
   const histories = await store.magicLinks.sendHistories(
-    lockedBuckets,
+    lastSendNumbers,
     new Map(buckets.map(name => [name, [limit]])),
   )
   if (histories.some(history => history.nthLast.get(limit) !== null)) return false

@@ -41,8 +41,8 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const { outbox } = storage.store
     for (const state of ['failed', 'expired'] as const) {
-      const settled = { state, settledAt: NOW - 1, attempts: 3 }
-      const [notice, invitation] = [aMessage(settled), aMessage({ ...settled, sendBefore: NOW })]
+      const settledFields = { state, settledAt: NOW - 1, attempts: 3 }
+      const [notice, invitation] = [aMessage(settledFields), aMessage({ ...settledFields, sendBefore: NOW })]
       for (const message of [notice, invitation]) await outbox.insert(message)
       assert.equal(await outbox.requeue(invitation.id, NOW + 1), false)
       assert.deepEqual(await outbox.find(invitation.id), invitation)

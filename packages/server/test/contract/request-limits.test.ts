@@ -189,9 +189,9 @@ forEachEngine(engine => {
     await countPassed(nodes[0]!, PER_MINUTE, 30)
     await countPassed(nodes[1]!, PER_MINUTE, 10)
     const loweredLimits: RequestLimit[] = [{ limit: 41, per: 'minute' }]
-    const passed =
+    const passedCount =
       (await countPassed(nodes[0]!, loweredLimits, 5)) + (await countPassed(nodes[1]!, loweredLimits, 5))
-    assert.ok(passed <= 1, `${passed} beside 40 of 41`)
+    assert.ok(passedCount <= 1, `${passedCount} beside 40 of 41`)
     clock.advance(SECOND)
     const raisedLimits: RequestLimit[] = [{ limit: 1000, per: 'minute' }]
     assert.equal(await countPassed(nodes[0]!, raisedLimits, 100), 100)

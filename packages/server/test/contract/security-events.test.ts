@@ -17,7 +17,7 @@ const MANY_EVENTS = 100_000
 const EVENTS_PER_STATEMENT = 10_000
 const KEY_ID = '0190a5b8-7c3e-7abc-8def-0123456789ab'
 
-/** A statement that inserts sign-ins, one a millisecond, the newest at NOW - 1. */
+/** A statement that inserts EVENTS_PER_STATEMENT sign-ins, one a millisecond, the newest at NOW - 1 - `from`. */
 function insertMany(engine: EngineName, userId: string, from: number): string {
   const n =
     engine === 'sqlite'

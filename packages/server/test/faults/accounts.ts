@@ -4,7 +4,7 @@ import type { createStorage } from '../../src/storage/database.ts'
  * Queries for violations of the invariants I-5 to I-8 (an address has one account, an account has each of its parts
  * once, and the ledger is consistent), and for sessions without a user and links with the same token.
  */
-const BREACHES: Record<string, string> = {
+const BREACH_QUERIES: Record<string, string> = {
   'I-5: an address has two accounts':
     'select email from users where email is not null group by email having count(*) > 1',
   'I-6: an account without exactly one trial credit': `select u.id from users u left join ledger_entries l
@@ -23,7 +23,7 @@ const BREACHES: Record<string, string> = {
 
 export async function checkAccounts(storage: Awaited<ReturnType<typeof createStorage>>): Promise<string[]> {
   const violations: string[] = []
-  for (const [breach, query] of Object.entries(BREACHES)) {
+  for (const [breach, query] of Object.entries(BREACH_QUERIES)) {
     const { rows } = await storage.engine.connection.execute(query, [])
     if (rows.length > 0) violations.push(`${breach} (${rows.length})`)
   }

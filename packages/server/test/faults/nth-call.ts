@@ -12,7 +12,7 @@ interface StoreOperation {
   name: string
   /** Sets up what the operation needs, without faults; returns the operation. */
   prepare(services: Services, n: number): Promise<() => Promise<unknown>>
-  /** Error codes that are no violation, of the failed attempt or the retry: an attempt may have taken effect. */
+  /** Error codes of the call or its retry that are no violation: an earlier attempt may have taken effect unnoticed. */
   acceptedCodes?: string[]
 }
 

@@ -17,9 +17,9 @@ import { type ScenarioResult, withWorld } from './world.ts'
 export interface Scenario {
   name: string
   needs: readonly ('postgres' | 'redis' | 'faketime' | 'tmpfs' | 'previous version')[]
-  /** Scale in the one-minute run of `npm test`. A scenario without it is not part of that run. */
+  /** `scale` in the one-minute run of `npm test`, which leaves out scenarios that do not have this. */
   short?: number
-  /** @param scale 1 in the full run */
+  /** @param scale the amount of load and faults, as a share of the full run's */
   run(seed: number, scale: number): Promise<ScenarioResult>
 }
 

@@ -14,8 +14,8 @@ const ANN = address('ann@example.com')
 const NEW_KEY = { name: 'a key', scopes: null, appId: 'console', allowedNetworks: [], expiresAt: null }
 
 /**
- * Two nodes on one database. `hooks.meanwhile` is called once, after the second node has read and before its
- * transaction begins; `hooks.transactions` counts the second node's transactions.
+ * Two nodes on one database. `hooks.meanwhile` is called once, just before the second node's next transaction begins,
+ * so after what the operation reads first; `hooks.transactions` counts the second node's transactions.
  */
 async function openPair(engine: EngineName, t: TestContext) {
   const services = await openServices(engine, t)

@@ -341,7 +341,7 @@ forEachEngine(engine => {
     const { services, endpoint, storage, clock, webhooks } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const [floodingUser, otherUser] = [newId(clock.now()), newId(clock.now())]
-    const connections = Array.from({ length: 301 }, () => newId(clock.now()))
+    const connectionIds = Array.from({ length: 301 }, () => newId(clock.now()))
     const announce = (type: WebhookEventType, user_id: string, ids: readonly string[]) =>
       storage.transaction(async tx => {
         for (const connection of ids)
@@ -353,11 +353,11 @@ forEachEngine(engine => {
           })
       })
     const countWaiting = async () => (await webhooks.find(id)).waiting
-    await announce('agent.connected', floodingUser, connections)
+    await announce('agent.connected', floodingUser, connectionIds)
     assert.equal(await countWaiting(), 300)
     await announce('agent.connected', otherUser, [newId(clock.now())])
     assert.equal(await countWaiting(), 301)
-    await announce('agent.disconnected', floodingUser, connections.slice(-2))
+    await announce('agent.disconnected', floodingUser, connectionIds.slice(-2))
     assert.equal(await countWaiting(), 302)
   })
 

@@ -31,9 +31,9 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
   await hub.advance(TOKEN_LIFETIME_MS - REMAINING_MS)
 
   const startedAt = performance.now()
-  const lines: Connection[] = []
+  const connections: Connection[] = []
   for (let at = 0; at < firstTokens.length; at += CONCURRENT_HANDSHAKES) {
-    lines.push(
+    connections.push(
       ...(await Promise.all(
         firstTokens.slice(at, at + CONCURRENT_HANDSHAKES).map(token => open(hub.url, token)),
       )),
@@ -42,7 +42,7 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
   const connectMs = performance.now() - startedAt
   const measuredFull = await hub.measure()
   assert.equal(measuredFull.connections, AGENTS + SPARE_AGENTS)
-  const [agents, spares] = [lines.slice(0, AGENTS), lines.slice(AGENTS)]
+  const [agents, spares] = [connections.slice(0, AGENTS), connections.slice(AGENTS)]
 
   const secondTokens = await hub.tokens(AGENTS, USERS)
   const sentAt = performance.now()
@@ -68,7 +68,7 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
 
   const growthPerConnection = (what: 'heapBytes' | 'residentBytes') =>
     ((measuredFull[what] - measuredBefore[what]) / measuredFull.connections / 1024).toFixed(1)
-  t.diagnostic(`connected ${lines.length} in ${(connectMs / 1000).toFixed(1)} s`)
+  t.diagnostic(`connected ${connections.length} in ${(connectMs / 1000).toFixed(1)} s`)
   t.diagnostic(
     `renewed at once: p50 ${ms(quantile(renewalMs, 0.5))}, p99 ${ms(quantile(renewalMs, 0.99))}, last ${ms(Math.max(...renewalMs))}`,
   )

@@ -140,8 +140,11 @@ async function collectSecretsAndOutput(engine: EngineName, t: TestContext) {
     basicAuthorization('shop', `${appSecret}x`),
   )
   const chargeBody = { user_id: firstSignIn.user.id, amount: '0.01', description: 'a call' }
-  const idempotency = { 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
-  await call('POST', '/v1/charges', chargeBody, { ...basicAuthorization('shop', appSecret), ...idempotency })
+  const idempotencyHeader = { 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+  await call('POST', '/v1/charges', chargeBody, {
+    ...basicAuthorization('shop', appSecret),
+    ...idempotencyHeader,
+  })
   await call('POST', '/hooks/mail/resend', { type: 'email.bounced' }, { 'svix-signature': 'v1,x' })
   const complaint = { RecordType: 'SpamComplaint', Email: 'gone@example.com' }
   await call('POST', '/hooks/mail/postmark', complaint, basicAuthorization('keyway', hookSecret))

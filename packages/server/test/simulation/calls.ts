@@ -42,8 +42,8 @@ export class Calls {
     const nodes = this.#nodes().filter(each => each.isReady && !each.isDraining)
     const node = nodes.length > 0 ? this.#random.pick(nodes) : null
     return new Promise((resolve, reject) => {
-      const lose = () => reject(new LostAnswer(name))
-      const cancel = this.#scheduler.after(client, CALL_TIMEOUT_MS, `${name} timed out`, lose)
+      const loseAnswer = () => reject(new LostAnswer(name))
+      const cancel = this.#scheduler.after(client, CALL_TIMEOUT_MS, `${name} timed out`, loseAnswer)
       const answer = (settle: () => void) => {
         if (this.#random.next() < this.loss) return
         this.#scheduler.after(client, this.#latency(), `${name} answered`, () => {
@@ -51,7 +51,7 @@ export class Calls {
           settle()
         })
       }
-      if (!node) return answer(lose)
+      if (!node) return answer(loseAnswer)
       if (this.#random.next() < this.loss) return
       this.#scheduler.after(node, this.#latency(), name, () => {
         work({ ...node.services!, ...node.ports! } as Ports).then(

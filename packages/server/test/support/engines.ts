@@ -86,11 +86,11 @@ export async function writeMigratedSqlite(dataDir: string): Promise<void> {
   writeFileSync(join(dataDir, SQLITE_FILE), await migratedSqlite(), { mode: 0o600, flag: 'wx' })
 }
 
-let sqliteTemplate: Promise<Buffer> | undefined
+let pendingTemplate: Promise<Buffer> | undefined
 
 /** Made once for the process: the migrations cost as much as a short test. */
 function migratedSqlite(): Promise<Buffer> {
-  sqliteTemplate ??= (async () => {
+  pendingTemplate ??= (async () => {
     const folder = mkdtempSync(join(quickFolder(), 'keyway-sqlite-'))
     try {
       await (await createStorage(sqliteConfig(folder), createLog('silent'))).close()
@@ -99,7 +99,7 @@ function migratedSqlite(): Promise<Buffer> {
       rmSync(folder, { recursive: true, force: true })
     }
   })()
-  return sqliteTemplate
+  return pendingTemplate
 }
 
 export function sqliteConfig(dataDir: string): StorageConfig {

@@ -82,15 +82,15 @@ test('codes are refused until enough wrong codes of every exceeded limit have le
   }
   const attempt = { mailbox: 'ann', isReturning: false, networks: [] }
   const ofMailbox = Array.from({ length: WRONG_CODES_PER_MAILBOX }, (_, n) => wrongCode(1000 + n, 'ann'))
-  const others = Array.from({ length: WRONG_CODES_UNRECOGNISED - ofMailbox.length }, (_, n) =>
+  const ofOthers = Array.from({ length: WRONG_CODES_UNRECOGNISED - ofMailbox.length }, (_, n) =>
     wrongCode(n, 'eve'),
   )
   assert.equal(codesRefusedUntil(attempt, ofMailbox.slice(1)), null)
   assert.equal(codesRefusedUntil(attempt, ofMailbox.toReversed()), 1000 + CODE_WINDOW)
-  assert.equal(codesRefusedUntil({ ...attempt, mailbox: 'bob' }, [...ofMailbox, ...others]), CODE_WINDOW)
+  assert.equal(codesRefusedUntil({ ...attempt, mailbox: 'bob' }, [...ofMailbox, ...ofOthers]), CODE_WINDOW)
   for (const wrongCodes of [
-    [...others, ...ofMailbox],
-    [...ofMailbox, ...others],
+    [...ofOthers, ...ofMailbox],
+    [...ofMailbox, ...ofOthers],
   ])
     assert.equal(codesRefusedUntil(attempt, wrongCodes), 1000 + CODE_WINDOW)
 })

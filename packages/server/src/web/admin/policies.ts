@@ -187,7 +187,7 @@ function refuse(label: string): never {
   throw invalidForm(adminTexts.policies.bad(label))
 }
 
-/** Only the policies that the form changes: the others stay unset, and follow the defaults. */
+/** Only the policies that the form changes, so that those that follow their defaults are not set to them. */
 function onlyChanged(before: Policies, after: Policies): PolicyChange {
   const names = Object.keys(after) as (keyof Policies)[]
   const changedNames = names.filter(name => JSON.stringify(before[name]) !== JSON.stringify(after[name]))

@@ -30,7 +30,7 @@ export interface FuzzReport {
   bytes: number
   /** Number of connections by close code; `none`: without a close frame. */
   closes: Record<string, number>
-  /** The longest that the witness waited for its `pong`, in milliseconds. */
+  /** The longest that `FuzzOptions.witness` waited for a `pong`, in milliseconds. */
   slowestPong: number
 }
 

@@ -49,8 +49,8 @@ interface Notice {
 }
 
 /**
- * Several nodes with the hub's own code for presence, over a simulated network and database: the network keeps the
- * order of notices between two nodes, and loses, delays or cuts them off as configured; rows are recorded late.
+ * Several nodes with the hub's own code for presence, over a simulated network and database. The network keeps the
+ * order of notices between two nodes, delays them, and loses some (`loss`, `cut`); changes reach the database late.
  */
 export class PresenceWorld {
   readonly clock = createTestClock()

@@ -91,8 +91,9 @@ function performRandomAction(world: ResumeWorld, random: Random, isGentle: boole
   else if (dice < 0.94) world.shared.lag = random.pick([5, 20, 100])
   else if (dice < 0.955) {
     // In a rolling restart the next node begins to drain only after the previous one has ended.
-    const isRolling = world.nodes.every(({ isDraining }) => !isDraining)
-    if (node && otherNodes.length > 0 && !node.isDraining && (isRolling || !isGentle)) world.replace(node)
+    const isNoneDraining = world.nodes.every(({ isDraining }) => !isDraining)
+    if (node && otherNodes.length > 0 && !node.isDraining && (isNoneDraining || !isGentle))
+      world.replace(node)
   } else if (isGentle) world.send(member)
   else if (dice < 0.965) {
     if (node && otherNodes.length > 0) world.kill(node)

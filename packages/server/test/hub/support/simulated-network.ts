@@ -184,7 +184,7 @@ export class Line {
     })
   }
 
-  /** Drops all data from now on. Each side notices after its milliseconds, or with null only by its own timeouts. */
+  /** Drops all data from now on. A side notices after the given milliseconds, or with null only by its timeouts. */
   cut(agentNotices: number | null, serverNotices: number | null): void {
     if (this.isCut) return
     this.isCut = true
