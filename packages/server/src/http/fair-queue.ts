@@ -20,7 +20,7 @@ const MAX_SLICE_MS = 10
  * for each quantum that it used: a hundred rounds for a page that takes 10 ms.
  */
 const QUANTUM_MS = 0.1
-/** Maximum number of networks without queued requests whose used time is remembered. */
+/** Maximum number of networks without queued requests for which the time that they used is remembered. */
 const MAX_IDLE_NETWORKS = 10_000
 /** Shorter used times are not remembered. */
 const MIN_USED_MS = 1

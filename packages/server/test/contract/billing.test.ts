@@ -110,8 +110,8 @@ forEachEngine(engine => {
     const claims = await race(testStorage, store => store.billing.claimTrialCredit('hash', id, NOW))
     assert.equal(winners(claims).length, 1)
     const subscription = { userId: id, plan: 'free', status: 'active', startedAt: NOW } as const
-    const subscriptions = await race(testStorage, store => store.billing.insertSubscription(subscription))
-    assert.equal(winners(subscriptions).length, 1)
+    const insertResults = await race(testStorage, store => store.billing.insertSubscription(subscription))
+    assert.equal(winners(insertResults).length, 1)
     assert.deepEqual(await testStorage.storage.store.billing.subscription(id), subscription)
   })
 

@@ -94,8 +94,8 @@ test('ten owners with full queues leave room for the largest frame of another ow
 test('connections of one owner that move leave room for messages of others', async () => {
   const { relay, peer, published, frames, send, release, settled } = openRelay()
   const text = 'x'.repeat(MAX_MOVE_PART_LENGTH)
-  const movePart = { kind: 'released', from: newId(1), question: 1, part: 0, parts: 1, text } as const
-  for (let n = 0; n < 500; n++) relay.publish([peer], movePart, { owner: 'mover' })
+  const movedPart = { kind: 'released', from: newId(1), question: 1, part: 0, parts: 1, text } as const
+  for (let n = 0; n < 500; n++) relay.publish([peer], movedPart, { owner: 'mover' })
   for (let n = 0; n < 10; n++) send('another')
   release()
   await settled()

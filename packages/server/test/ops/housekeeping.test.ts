@@ -216,10 +216,10 @@ forEachEngine(engine => {
   test('a backlog of thousands of rows is pruned in small batches within one round', async t => {
     const opened = await open(engine, t)
     const user = await insertUser(opened.store)
-    const expiredAt = NOW - RETENTION.securityEvents - 1
+    const outdatedAt = NOW - RETENTION.securityEvents - 1
     await opened.storage.transaction(async tx => {
       for (let row = 0; row < 1201; row++)
-        await tx.securityEvents.insert(securityEvent('sign_in', user.id, expiredAt, null))
+        await tx.securityEvents.insert(securityEvent('sign_in', user.id, outdatedAt, null))
     })
     let largestBatch = 0
     const countingStore = {
