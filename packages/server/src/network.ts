@@ -92,12 +92,12 @@ function hostBitsAreZero(address: string, prefix: number): boolean {
 /** Matches addresses within any of the CIDRs. A CIDR with an invalid address matches nothing. */
 export function networkMatcher(cidrs: readonly string[]): (address: string) => boolean {
   if (cidrs.length === 0) return () => false
-  const list = new BlockList()
+  const networks = new BlockList()
   for (const cidr of cidrs) {
     const [address = '', prefix] = cidr.split('/')
-    if (isIP(address)) list.addSubnet(address, Number(prefix), isIPv4(address) ? 'ipv4' : 'ipv6')
+    if (isIP(address)) networks.addSubnet(address, Number(prefix), isIPv4(address) ? 'ipv4' : 'ipv6')
   }
-  return address => isIP(address) > 0 && list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+  return address => isIP(address) > 0 && networks.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 }
 
 /** Whether the CIDR `inner` is contained in one of the CIDRs `outer`. */

@@ -51,7 +51,7 @@ export function createLogoutDelivery(services: LogoutDeliveryDeps): LogoutDelive
     },
   }
 
-  /** Delivers due notices. During a delivery, only requests another one. */
+  /** Delivers due notices; if a delivery is in progress, another one follows it. */
   function run(): void {
     if (runningDelivery) isRunRequested = true
     else if (!isStopped)

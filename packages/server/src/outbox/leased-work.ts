@@ -9,7 +9,7 @@ import { interrupt } from './interruption.ts'
 const MAX_POLL_INTERVAL = 5 * SECOND
 /** For this long after a failed lease statement, each poll releases rows that the statement may have leased anyway. */
 const UNKNOWN_LEASE_WINDOW = 30 * SECOND
-/** The last part of `stop`'s deadline, in which the items are aborted and can still release their leases. */
+/** The last part of `stop`'s deadline: work in progress is aborted, and its items' leases can still be released. */
 const RELEASE_MS = 500
 
 /** A queue in the database. One node at a time works on an item: a mail, or the events of one subject for a webhook. */

@@ -208,16 +208,16 @@ forEachEngine(engine => {
   test('a refused send changes nothing in the database', async t => {
     const services = await openServices(engine, t, { limits: [perMinute(3)], networkLimits: [perMinute(5)] })
     for (let sent = 0; sent < 3; sent++) await send(services)
-    const writesBefore = await writesSoFar(services.opened)
+    const writesBefore = await writeFingerprint(services.opened)
     const { refused } = await race(50, () => send(services))
     assert.deepEqual(refused, Array(50).fill('rate_limited'))
     await send(services, 'b@example.com').catch(() => {})
     await send(services, 'c@example.com').catch(() => {})
-    const writesAtLimit = await writesSoFar(services.opened)
+    const writesAtLimit = await writeFingerprint(services.opened)
     assert.notDeepEqual(writesAtLimit, writesBefore, 'an accepted send changes rows')
     const sendsOfNetwork = await race(50, index => send(services, `never-seen-${index}@example.com`))
     assert.deepEqual(sendsOfNetwork.refused, Array(50).fill('rate_limited'), 'refused by the network limit')
-    assert.deepEqual(await writesSoFar(services.opened), writesAtLimit)
+    assert.deepEqual(await writeFingerprint(services.opened), writesAtLimit)
   })
 
   test('of forty concurrent sends exactly as many succeed as the limit allows', async t => {
@@ -261,7 +261,7 @@ forEachEngine(engine => {
  * Returns a value that every write changes: on SQLite the rows and the write-ahead log, on PostgreSQL the versions of
  * the rows that count sends.
  */
-async function writesSoFar({ config }: TestStorage): Promise<unknown> {
+async function writeFingerprint({ config }: TestStorage): Promise<unknown> {
   const { database } = config
   if (database.engine === 'sqlite') {
     const file = new DatabaseSync(database.file, { readOnly: true })

@@ -115,7 +115,7 @@ export class Person extends SimulatedProcess {
     if (this.random.next() < 0.5) await key.revoke()
   }
 
-  /** Has an administrator suspend the account, and activate it again. */
+  /** Suspends the account as the operator does on the command line, and activates it again. */
   async #suspend(): Promise<void> {
     if (this.mayBeSuspended) return
     const userId = this.userId!

@@ -175,13 +175,13 @@ test('a backup of the format without MACs is read only if the operator accepts i
 test('a file that changes after it was verified is noticed after its last row', async t => {
   const { file, lines, write } = await open(t)
   const checkedBackup = await checkBackup(file, TRUST)
-  const original = lines()
-  write(original.map(line => line.replace('ä', 'a')))
+  const originalLines = lines()
+  write(originalLines.map(line => line.replace('ä', 'a')))
   await assert.rejects(
     collect(readRows(checkedBackup)),
     /^OperatorError: The backup was modified while it was read\.$/,
   )
-  write(original.with(-1, original.at(-1)!.replace('"users":2', '"users":3')))
+  write(originalLines.with(-1, originalLines.at(-1)!.replace('"users":2', '"users":3')))
   await assert.rejects(collect(readRows(checkedBackup)), /modified while it was read/)
 })
 
