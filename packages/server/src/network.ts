@@ -35,7 +35,7 @@ export function networkOf(address: string): string {
   return isIPv4(address) ? address : prefixOf(address, 64)
 }
 
-/** The largest prefix that one IPv6 customer usually gets: 65,536 networks of 64 bits. */
+/** Prefix length of the largest network that one IPv6 customer usually gets: as large as 65,536 networks of /64. */
 const SITE_BITS = 48
 /** The limits of a site are those of a network multiplied by this. */
 export const NETWORKS_PER_SITE = 16

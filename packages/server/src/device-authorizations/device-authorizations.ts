@@ -66,7 +66,7 @@ export type PollRefusal =
   | 'expired_token'
   | 'invalid_grant'
 
-/** How a redemption opens the session, within its transaction; ids and secrets are created before the transaction. */
+/** Opens the session in the transaction of a redemption. Its ids and secrets are created before that transaction. */
 export interface Grant<Granted> {
   sessionId: string
   open(tx: Transaction, authorization: DeviceAuthorization, user: User): Promise<Granted>

@@ -223,7 +223,7 @@ forEachEngine(engine => {
       `audit: api_key.limits_changed of ${keyId}`,
       eventLine('api_key_limits_changed', keyId),
     ])
-    // Neither record causes a security event: `users.suspend` does, and a key without an owner has nobody to show it to.
+    // Neither record causes a security event: `users.suspend` does, and a key without an owner has no user for one.
     assert.deepEqual(await append('user.suspended', userRecord), [`audit: user.suspended of ${user.id}`])
     assert.deepEqual(await append('api_key.limits_changed', { ...keyRecord, user_id: null }), [
       `audit: api_key.limits_changed of ${keyId}`,

@@ -316,7 +316,7 @@ test('the keys of clients that registered themselves are read within the same li
   assert.equal(await claim('shop', '192.0.2.1'), 12)
 })
 
-/** Client metadata documents on loopback. */
+/** Serves client metadata documents on loopback, and counts the requests for them. */
 async function serveDocuments(t: TestContext) {
   const documents = new Map<string, object>()
   let readCount = 0

@@ -166,7 +166,7 @@ export function connectionOn(peer: Peer, userId: string, keyId: string) {
   const { token, secretHash } = newResumeToken(peer.id, connectionId)
   return {
     identity: { connectionId, userId, keyId },
-    /** The header with which its agent asks to resume it. */
+    /** The header with which the agent asks to resume the connection. */
     headers: (lastSeq: number) => ({ 'keyway-resume': `${token}.${lastSeq}` }),
     /** Answers the hub's request to hand over the connection. */
     release(question: number, { messages = [], heldSeq = messages.length, passed = [] }: Release = {}): void {
