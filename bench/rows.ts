@@ -86,7 +86,7 @@ function openStorage({ settings }: BenchDatabase): Promise<DatabaseStorage> {
   )
 }
 
-/** Adds to the rows of every key and owner, in the transactions of a flush, one after the other as a node does. */
+/** Adds usage to the rows of every key and owner, in one transaction after the other, like the flush of a node. */
 async function storeUsage({ transaction }: DatabaseStorage): Promise<UsageRun> {
   const walBefore = await walPosition()
   const startedAt = performance.now()

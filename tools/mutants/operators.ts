@@ -298,8 +298,8 @@ function withKeys(changes: { change: Change; place: string }[], code: string): M
     .filter(({ change }) => isParsable(code.slice(0, change.start) + change.text + code.slice(change.end)))
     .map(({ change, place }) => {
       const { whole, ...mutant } = change
-      const from = `${whole ? `${shorten(code.slice(whole.start, whole.end))}: ` : ''}${shorten(code.slice(change.start, change.end))}`
-      const baseKey = `${place || '(module)'}: ${from} → ${change.text || '(nothing)'}`
+      const replacedCode = `${whole ? `${shorten(code.slice(whole.start, whole.end))}: ` : ''}${shorten(code.slice(change.start, change.end))}`
+      const baseKey = `${place || '(module)'}: ${replacedCode} → ${change.text || '(nothing)'}`
       const count = (keyCounts.get(baseKey) ?? 0) + 1
       keyCounts.set(baseKey, count)
       const line = code.slice(0, change.start).split('\n').length

@@ -48,12 +48,12 @@ process.on('message', async (request: Request) => {
 await once(process, 'disconnect')
 
 async function load(file: string): Promise<Answer> {
-  const hits = recordHits()
+  const stopRecording = recordHits()
   try {
     const tests = [...(await loadTests(file)).values()]
-    return { kind: 'loaded', tests: tests.map(({ title, body }) => ({ title, body })), hits: hits() }
+    return { kind: 'loaded', tests: tests.map(({ title, body }) => ({ title, body })), hits: stopRecording() }
   } catch (error) {
-    hits()
+    stopRecording()
     return { kind: 'not loaded', error: String(error) }
   }
 }
@@ -71,7 +71,7 @@ async function run({ file, title, mutant }: Request & { kind: 'run' }): Promise<
   const test = (await loadTests(file)).get(title)
   if (!test) return { kind: 'ran', error: 'no such test', isStray: true, milliseconds: 0, hits: [] }
   globalThis.__keywaySwitchOn(mutant)
-  const hits = mutant < 0 ? recordHits() : () => []
+  const stopRecording = mutant < 0 ? recordHits() : () => []
   const startedAt = performance.now()
   let isStray = false
   const rejectionByStrayError = new Promise<never>((_, reject) => {
@@ -89,7 +89,7 @@ async function run({ file, title, mutant }: Request & { kind: 'run' }): Promise<
   }
   failRunningTest = null
   globalThis.__keywaySwitchOn(-1)
-  return { kind: 'ran', error, isStray, milliseconds: performance.now() - startedAt, hits: hits() }
+  return { kind: 'ran', error, isStray, milliseconds: performance.now() - startedAt, hits: stopRecording() }
 }
 
 function recordHits(): () => number[] {

@@ -69,17 +69,17 @@ export async function startService(
     }
     stack.use(await startKeyway(settings, { core: SERVER_CORE }))
   }
-  const nodes = ports.map(port => `http://127.0.0.1:${port}`)
+  const nodeOrigins = ports.map(port => `http://127.0.0.1:${port}`)
   const sizesOfDatabase = databaseUrl
     ? await postgresSizes(databaseUrl, stack)
     : () => sqliteSizes(database.file)
   const resources = stack.move()
   return {
     description: describe(engine, pooler !== null) + (tls ? ` with TLS by ${TLS_TITLES[tls]}` : ''),
-    origins: tlsPorts?.map(port => `https://localhost:${port}`) ?? nodes,
+    origins: tlsPorts?.map(port => `https://localhost:${port}`) ?? nodeOrigins,
     appSecret,
     async sizes() {
-      const nodeSizes = await Promise.all(nodes.map((node, n) => sizesOf(node, n + 1)))
+      const nodeSizes = await Promise.all(nodeOrigins.map((node, n) => sizesOf(node, n + 1)))
       return Object.assign({}, ...nodeSizes, await sizesOfDatabase())
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),

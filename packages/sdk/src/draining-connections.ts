@@ -3,7 +3,7 @@ import type { HubConnection } from './hub-connection.ts'
 
 /** How long a connection is kept open after the announced time of its close, for the node to close it. */
 const MARGIN_MS = 5_000
-/** Maximum time until the close; a longer announced one is cut to it. */
+/** Upper bound of the time after which a node announces to close a connection; a longer announced time is cut. */
 const MAX_CLOSE_IN_MS = 60_000
 
 /** The open connections to nodes that are shutting down. */

@@ -186,9 +186,9 @@ async function decide(web: WebServer, output: string, decision: 'approved' | 'de
     searchParams.get('user_code')!,
   )
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
-  const mailsBefore = (await web.mails(ADA, 0)).length
+  const mailCountBefore = (await web.mails(ADA, 0)).length
   const { loginId } = await magicLinks.send({ email: ADA as never, appId: 'console' }, caller)
-  const [mail] = await web.mails(ADA, mailsBefore + 1)
+  const [mail] = await web.mails(ADA, mailCountBefore + 1)
   const proof = { loginId, code: mail!.code!, email: ADA as never }
   const person = await magicLinks.verify(proof, 'page', caller)
   assert.equal(await deviceAuthorizations.decide(authorization!.id, decision, person, caller), 'done')

@@ -15,8 +15,8 @@ export interface KeyedWindows {
 }
 
 /**
- * Limits how often something happens by name, in sliding windows. The counts are per node and in memory: they protect
- * a node from one misbehaving client and need not be exact across nodes.
+ * Limits how many events of one name, such as a network or a user id, may happen in each sliding window. The counts are
+ * per node and in memory: they protect a node from one misbehaving client and need not be exact across nodes.
  *
  * There are two generations of counts, current and previous. A name moves to the current generation when it is used.
  * When the longest window has passed, or the current generation has half of the maximum number of names, it becomes the

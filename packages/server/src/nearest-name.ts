@@ -16,8 +16,8 @@ function editDistance(left: string, right: string): number {
   for (let i = 1; i <= left.length; i++) {
     const nextRow = [i]
     for (let j = 1; j <= right.length; j++) {
-      const change = row[j - 1]! + (left[i - 1] === right[j - 1] ? 0 : 1)
-      nextRow.push(Math.min(change, row[j]! + 1, nextRow[j - 1]! + 1))
+      const substitutionDistance = row[j - 1]! + (left[i - 1] === right[j - 1] ? 0 : 1)
+      nextRow.push(Math.min(substitutionDistance, row[j]! + 1, nextRow[j - 1]! + 1))
     }
     row = nextRow
   }

@@ -15,7 +15,7 @@ export class SlidingCount {
   readonly #length: number
   readonly #slots: number
   #total = 0
-  /** Flat triples, oldest first: start of the slot, its latest entry, its count. */
+  /** Flat triples, one per slot, oldest first: start of the slot, time of its latest entry, number of its entries. */
   readonly #triples: number[] = []
   /** Index in `#triples` of the oldest slot that still counts. */
   #head = 0

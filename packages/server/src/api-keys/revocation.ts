@@ -75,7 +75,7 @@ async function findById(store: Store, id: string): Promise<ApiKey | null> {
   return found ? store.apiKeys.findOwned(found.userId, id) : null
 }
 
-/** Reads back the outcome after a COMMIT of unknown outcome: undefined unless the key is revoked. */
+/** The key as read again after a COMMIT of unknown outcome; undefined, for no commit, unless it is revoked. */
 function ifRevoked(apiKey: ApiKey | null): ApiKey | undefined {
   return apiKey && statusOf(apiKey, apiKey.createdAt) === 'revoked' ? apiKey : undefined
 }

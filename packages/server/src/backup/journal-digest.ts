@@ -113,14 +113,17 @@ export function isChange(entry: JournalEntry, since: Instant): boolean {
 }
 
 /**
- * The files to read if only entries from `since` on are needed. Files of earlier days that have no MACs are left out,
- * since their content is neither trusted nor needed, unless the operator accepts unauthenticated files.
+ * The files to read if only entries from `since` on are needed. Files of earlier days only show when the journal begins
+ * and whether it is complete, so those without MACs are left out unless the operator accepts unauthenticated files.
  */
 export function filesNeeded(files: readonly string[], since: Instant, { unauthenticated }: Trust): string[] {
   return files.filter(file => unauthenticated || isAuthenticated(file) || dayOf(file) >= dayAt(since))
 }
 
-/** The first day from which no file may be missing: operators may delete the oldest days as a whole. */
+/**
+ * The day from which on no file may be missing: that of `since`, or that of the oldest file with MACs if it is later:
+ * operators may delete the oldest days as a whole.
+ */
 function firstNeededDay(files: readonly string[], since: Instant): string {
   const oldestDay = dayOf(files.find(isAuthenticated) ?? '')
   return [oldestDay, dayAt(since)].sort()[1]!

@@ -164,8 +164,8 @@ function limitReached(per: SpendPeriod, at: Instant): KeywayError {
 }
 
 /**
- * The earlier charge with this Idempotency-Key within the window, if any; if there is none, `cause` (unique in the
- * ledger) is that of a new charge.
+ * `earlier` is the charge with this Idempotency-Key within the last IDEMPOTENCY_WINDOW. If it is null, `cause` is the
+ * cause of a new charge, which no entry of the ledger has yet.
  */
 async function findEarlierCharge(
   tx: Transaction,

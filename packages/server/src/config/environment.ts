@@ -22,7 +22,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): { values: Values; 
 
 /**
  * The text of a setting; undefined if it is not set. An empty variable counts as not set, since compose files and unit
- * files unset variables that way.
+ * files unset variables that way, and so does one that Kubernetes sets for a service named "keyway" (`isServiceLink`).
  *
  * @throws Mistake for a secret file that cannot be read, is empty, or is named besides the variable itself
  */

@@ -88,8 +88,8 @@ export function createDeviceKeys({
   }
 
   /**
-   * The requested expiry, or the latest allowed one if none was requested.
-   * @param maxDays the maximum lifetime of keys by the policies
+   * The requested expiry, or the latest allowed one if none was requested. Does not compare a requested expiry with
+   * `maxDays`, the maximum lifetime of keys by the policies: `apiKeys.create` does.
    */
   function expiryWithinLifetime(expiresAt: number | null, maxDays: number | null): number {
     const latestExpiry = clock.now() + MAX_DEVICE_KEY_LIFETIME

@@ -188,10 +188,10 @@ function wrapOperations(
   { facts, announced }: CollectedFacts,
 ): { [name: string]: AnyOperation } {
   const operations = rows[noun] as unknown as { [name: string]: AnyOperation }
-  const table = Object.entries(FACTS[noun]) as [string, AnyFacts<Fact>][]
+  const factsByOperation = Object.entries(FACTS[noun]) as [string, AnyFacts<Fact>][]
   const events = WEBHOOK_EVENTS[noun] as unknown as { [name: string]: AnyFacts<WebhookEvent> }
   return Object.fromEntries(
-    table.map(([name, factsOf]) => [
+    factsByOperation.map(([name, factsOf]) => [
       name,
       async (...args: unknown[]) => {
         const outcome = await operations[name]!(...args)

@@ -10,8 +10,8 @@ export type CorsPolicy = 'any' | 'clients'
 
 export interface Cors {
   /**
-   * The CORS headers of a response to this request: only `Vary` if its origin may not call the route; null if no other
-   * origin may.
+   * The CORS headers of a response to this request: only `Vary` if the request's origin may not call the route; null if
+   * the route can be called from no origin but the service's own.
    */
   headers(incoming: IncomingMessage, policy?: CorsPolicy): Record<string, string> | null
   /**

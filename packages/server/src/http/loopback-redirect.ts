@@ -11,7 +11,8 @@ export function loopbackRedirect(incoming: IncomingMessage, publicUrl: string): 
   const { method, headers, url = '/' } = incoming
   const ownUrl = new URL(publicUrl)
   if (method !== 'GET' || !isLoopbackName(ownUrl.hostname) || !wantsPage(incoming)) return null
-  const host = URL.parse(`http://${headers.host ?? ''}`)
-  if (!host || !isLoopbackName(host.hostname) || host.hostname === ownUrl.hostname) return null
+  const requestedUrl = URL.parse(`http://${headers.host ?? ''}`)
+  if (!requestedUrl || !isLoopbackName(requestedUrl.hostname) || requestedUrl.hostname === ownUrl.hostname)
+    return null
   return url.startsWith('/') ? publicUrl + url : null
 }

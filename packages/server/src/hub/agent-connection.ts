@@ -90,7 +90,7 @@ export class AgentConnection {
   resumeHash: string | null = null
   /** When the socket broke; meaningful only while the connection is held. */
   heldAt: Instant = 0
-  /** The sequence number of the last message before the socket broke; meaningful only while the connection is held. */
+  /** The sequence number of the last message written to the socket before it broke; meaningful only while held. */
   heldSeq = 0
   /** The sequence number of the last message to the agent before this node's last ping. */
   #pingedSeq = 0

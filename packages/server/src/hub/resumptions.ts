@@ -152,7 +152,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (!connection || !isClaimable(connection, moveRequest)) return null
     const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
     const { log, sends } = connection.handOver()
-    // Includes messages that the agent has received: the other node may have kept them too, and must recognise them.
+    // Includes messages that the agent has received: the node that takes over may have kept them too, and must
+    // recognise them as duplicates.
     const messages =
       moveRequest.secretHash === null || log.keepsAllAfter(moveRequest.lastSeq) ? log.after(0) : null
     log.clear()

@@ -166,8 +166,8 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
 
   function quotaExhausted(quota: Quota, block: Block): KeywayError {
     const now = clock.now()
-    const until = quota.refill && (block.refillsAt ?? nextRefill(quota.refill.every, now))
-    const retryAfter = until === null ? undefined : Math.max(1, Math.ceil((until - now) / SECOND))
+    const refillsAt = quota.refill && (block.refillsAt ?? nextRefill(quota.refill.every, now))
+    const retryAfter = refillsAt === null ? undefined : Math.max(1, Math.ceil((refillsAt - now) / SECOND))
     const detail =
       retryAfter === undefined
         ? 'The quota of this key is used up. Its owner can give it more.'

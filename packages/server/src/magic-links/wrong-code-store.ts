@@ -6,8 +6,8 @@ export interface WrongCodeStore {
   /** Blocks code checks on all nodes until the transaction ends. */
   lock(): Promise<void>
   /**
-   * The wrong codes after `since` that count for a code of this mailbox: all from unrecognised browsers, and this
-   * mailbox's from recognised ones, in which someone signed in to the address before.
+   * The wrong codes after `since` that count for a code of this mailbox: all from unrecognised browsers, and those for
+   * this mailbox from recognised ones, in which someone signed in to its address before.
    */
   findCounted(mailbox: string, since: Instant): Promise<WrongCode[]>
   insert(wrong: WrongCode): Promise<void>

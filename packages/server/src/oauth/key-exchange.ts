@@ -9,7 +9,7 @@ const OTHER_REFUSALS: Partial<Record<string, OAuthErrorCode>> = {
   insufficient_scope: 'invalid_scope',
   invalid_request: 'invalid_target',
 }
-/** The refusals whose reason is the key. All of them get the OAuth error code `credential.refusal`. */
+/** The refusals whose reason is the key. All get the OAuth error code that the caller of `exchangeKey` passes. */
 const KEY_REFUSALS: ReadonlySet<string> = new Set(
   ['invalid_api_key', ...KEY_REFUSAL_CODES].filter(code => !Object.hasOwn(OTHER_REFUSALS, code)),
 )

@@ -75,12 +75,12 @@ export function createKeySets({
   async function fetchKeys(url: string, urlProvider: UrlProvider): Promise<ClientKey[]> {
     const { status, text } = await call(url, { headers: { accept: 'application/json' }, urlProvider })
     const body = status === 200 ? (JSON.parse(text) as { keys?: unknown }) : {}
-    return Array.isArray(body.keys) ? body.keys.slice(0, MAX_KEYS).flatMap(toKey) : []
+    return Array.isArray(body.keys) ? body.keys.slice(0, MAX_KEYS).flatMap(toKeys) : []
   }
 }
 
 /** Returns the key in a list, which is empty if the key cannot verify signatures. */
-function toKey(jwk: Record<string, unknown>): ClientKey[] {
+function toKeys(jwk: Record<string, unknown>): ClientKey[] {
   try {
     if (jwk.use !== undefined && jwk.use !== 'sig') return []
     const publicKey = createPublicKey({ key: jwk, format: 'jwk' })

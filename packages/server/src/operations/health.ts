@@ -18,8 +18,8 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
     () => true,
     () => false,
   )
-  const mail = isReachable ? await storage.store.outbox.depth(clock.now()) : null
-  const waitSeconds = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
+  const mailQueue = isReachable ? await storage.store.outbox.depth(clock.now()) : null
+  const waitSeconds = mailQueue?.oldestDueAt ? Math.round((clock.now() - mailQueue.oldestDueAt) / 1000) : 0
   const clockDetail = clockProblem(clock.remainingOffset, storage.engine.clockReference)
   return [
     {

@@ -167,7 +167,8 @@ export function createSigningKeys(deps: {
       if (key.signsFrom <= now) return key.opened
       oldestKey = key.opened
     }
-    // Another node, whose clock is slightly ahead, created the first key. The key is used before its `signsFrom`.
+    // A key is returned here only if another node, whose clock is slightly ahead, has just created the first one: it
+    // signs before its `signsFrom`.
     return oldestKey
   }
 

@@ -83,9 +83,9 @@ export function createPostgresEvents(
       isStopped = true
       clearTimeout(timer)
       receiver.stop()
-      const openClient = client
+      const lastClient = client
       client = null
-      await openClient?.end().catch(() => {})
+      await lastClient?.end().catch(() => {})
     },
     health: () => ({
       listening: client !== null,

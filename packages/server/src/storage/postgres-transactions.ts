@@ -97,7 +97,8 @@ async function attemptOnce<Outcome>(
     return { outcome, events }
   } catch (thrown) {
     isOpen = false
-    // `work` may run statements concurrently and throw the error of a later one, that the transaction is aborted.
+    // If `work` runs statements concurrently, it may throw the error of a later one, which only says that the
+    // transaction is aborted. The cause is the first error.
     const error = firstError !== undefined && isAbortedTransaction(thrown) ? firstError : thrown
     const isBroken = !(await rollBack(client, error))
     release(isBroken)

@@ -48,7 +48,7 @@ export function createWebhookQueue(
   const agentEventLimits = createAgentEventLimits(monotonic, maxConnectionsPerUser)
   let cachedSubscribers: readonly Subscriber[] = []
   let readAt = Number.NEGATIVE_INFINITY
-  let invalidations = 0
+  let invalidationCount = 0
   events.subscribe(({ type }) => {
     if (type === 'webhooks.changed' || type === 'events.gap') invalidateSubscribers()
   })
@@ -77,13 +77,13 @@ export function createWebhookQueue(
   }
 
   function invalidateSubscribers(): void {
-    invalidations++
+    invalidationCount++
     readAt = Number.NEGATIVE_INFINITY
   }
 
   /** Reads the enabled endpoints, and caches them unless the cache was invalidated meanwhile. */
   async function readSubscribers(db: Db): Promise<readonly Subscriber[]> {
-    const [startedAt, invalidationsBefore] = [monotonic(), invalidations]
+    const [startedAt, invalidationCountBefore] = [monotonic(), invalidationCount]
     const rows = await db
       .selectFrom('webhooks')
       .select(['id', 'events'])
@@ -91,7 +91,7 @@ export function createWebhookQueue(
       .where('disabled_at', 'is', null)
       .execute()
     const subscribers = rows.map(row => ({ id: row.id, events: toList(row.events) }))
-    if (invalidations === invalidationsBefore) [cachedSubscribers, readAt] = [subscribers, startedAt]
+    if (invalidationCount === invalidationCountBefore) [cachedSubscribers, readAt] = [subscribers, startedAt]
     return subscribers
   }
 }

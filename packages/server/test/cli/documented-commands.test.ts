@@ -20,9 +20,9 @@ const WITH_AN_OPTION = ['apps set', 'keys limit']
 /** Values of the documents' placeholders that hold for one command only; `populate` returns the others. */
 const PLACEHOLDERS_OF_COMMAND: Record<string, (folder: string) => Record<string, string>> = {
   'apps add': () => ({ ID: 'new' }),
-  'users import': folder => ({ FILE: fileOf(folder, { email: 'bob@example.com', name: 'Bob' }) }),
+  'users import': folder => ({ FILE: writeImportFile(folder, { email: 'bob@example.com', name: 'Bob' }) }),
   'keys import': folder => ({
-    FILE: fileOf(folder, { email: ADDRESS, sha256: 'ab'.repeat(32), prefix: 'old_', scopes: [] }),
+    FILE: writeImportFile(folder, { email: ADDRESS, sha256: 'ab'.repeat(32), prefix: 'old_', scopes: [] }),
   }),
 }
 const ADDRESS = 'ada@example.com'
@@ -168,7 +168,7 @@ describe('the commands in the documents', () => {
   }
 })
 
-function fileOf(folder: string, line: object): string {
+function writeImportFile(folder: string, line: object): string {
   const path = join(folder, 'import.jsonl')
   writeFileSync(path, `${JSON.stringify(line)}\n`)
   return path

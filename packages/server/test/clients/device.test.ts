@@ -5,14 +5,14 @@ import { caller, type SignedInUser } from '../support/services.ts'
 import type { WebServer } from '../support/web.ts'
 import { newPerson, startRunning } from './running.ts'
 
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code'
 
 forEachEngine(engine => {
   test('discovery names the device grant, whose requests and polls are answered as RFC 8628 says', async t => {
     const web = await startRunning(engine, t)
     const discovery = await (await fetch(`${web.url}/.well-known/oauth-authorization-server`)).json()
     assert.equal(discovery.device_authorization_endpoint, `${web.url}/oauth/device`)
-    assert.ok(discovery.grant_types_supported.includes(DEVICE_CODE))
+    assert.ok(discovery.grant_types_supported.includes(DEVICE_GRANT_TYPE))
     const requestAnswer = await post(web, '/oauth/device', { client_id: 'keyway-cli', device_name: 'laptop' })
     assert.equal(requestAnswer.status, 200)
     const { device_code, user_code, ...codes } = requestAnswer.body
@@ -58,10 +58,10 @@ forEachEngine(engine => {
         JSON.stringify(fields),
       )
     assert.equal((await fetch(`${web.url}/oauth/device`)).status, 405)
-    assert.deepEqual(await errorOf(post(web, '/oauth/token', { ...clientFields, grant_type: DEVICE_CODE })), [
-      400,
-      'invalid_request',
-    ])
+    assert.deepEqual(
+      await errorOf(post(web, '/oauth/token', { ...clientFields, grant_type: DEVICE_GRANT_TYPE })),
+      [400, 'invalid_request'],
+    )
   })
 
   test('a client that registered itself connects no device, since nobody has verified its name', async t => {
@@ -98,7 +98,7 @@ forEachEngine(engine => {
 })
 
 function pollOf(device_code: string): Record<string, string> {
-  return { grant_type: DEVICE_CODE, client_id: 'keyway-cli', device_code }
+  return { grant_type: DEVICE_GRANT_TYPE, client_id: 'keyway-cli', device_code }
 }
 
 async function post({ url }: WebServer, path: string, fields: Record<string, string>) {

@@ -22,12 +22,12 @@ async function createKeyOnPage(web: WebServer) {
   const lines: Record<string, string> = {}
   for (const [, name, line] of html.matchAll(/<code id="run-([\w-]+)"[^>]*>(.*?)<\/code>/gs))
     lines[name!] = line!.replace(/&(lt|gt|quot|amp|#39);/g, (_, entity) => ENTITIES[entity]!)
-  const page = /data-becomes="([^?"]+)/.exec(html)![1]!
+  const pagePath = /data-becomes="([^?"]+)/.exec(html)![1]!
   const hello = async () => {
-    const livePage = await (await client.get(`${page}/live`)).text()
+    const livePage = await (await client.get(`${pagePath}/live`)).text()
     const connection = /name="connection" value="([^"]+)"/.exec(livePage)?.[1]
     if (!connection) return undefined
-    const helloPage = await (await client.post(`${page}/live/hello`, { form_token, connection })).text()
+    const helloPage = await (await client.post(`${pagePath}/live/hello`, { form_token, connection })).text()
     return {
       reply: /<q>(.*?)<\/q>/.exec(helloPage)?.[1],
       isNamed: /<dd><bdi>keyway-sdk\/[\d.]+<\/bdi><\/dd>/.test(helloPage),

@@ -30,21 +30,21 @@ export async function startRunning(
 /** Signs a person in with the code of a mail. */
 export async function newPerson({ url, server, mails }: WebServer, email: string): Promise<SignedInUser> {
   const { magicLinks } = server.services
-  const mailsBefore = (await mails(email, 0)).length
+  const mailCountBefore = (await mails(email, 0)).length
   const { loginId } = await magicLinks.send({ email: address(email), appId: 'console' }, caller('127.0.0.1'))
-  const [mail] = await mails(email, mailsBefore + 1)
+  const [mail] = await mails(email, mailCountBefore + 1)
   if (!mail?.code) throw new Error(`no code came from ${url}`)
   return magicLinks.verify({ loginId, code: mail.code, email: address(email) }, 'api', caller('127.0.0.1'))
 }
 
 /** Signs a person in with the code of a mail, on the sign-in page to which the browser was redirected. */
 export async function signInOnPage(page: Page, web: WebServer, email: string): Promise<void> {
-  const mailsBefore = (await web.mails(email, 0)).length
+  const mailCountBefore = (await web.mails(email, 0)).length
   await page.waitForURL('**/sign-in**')
   await page.getByLabel('E-mail address').fill(email)
   await page.getByRole('button', { name: 'Send me a link' }).click()
   await page.waitForURL('**/check-mail')
-  const [mail] = await web.mails(email, mailsBefore + 1)
+  const [mail] = await web.mails(email, mailCountBefore + 1)
   await typeCode(page, mail!.code!)
   await page.waitForURL(({ pathname }) => pathname !== '/check-mail')
 }

@@ -168,7 +168,7 @@ function withFlippedBit(payload: Buffer, random: Random): Buffer {
   return flipped
 }
 
-/** Random bytes after the header of a genuine event, whose ids of secret and sender the receiver knows. */
+/** Random text after the beginning of a genuine event, which has the ids of a secret and a sender that nodes know. */
 function withForeignTail(payload: Buffer, random: Random): Buffer {
   const header = payload.subarray(0, Math.min(payload.length, 40))
   const tail = Buffer.from(randomBytes(random.below(500)).toString('base64url'))

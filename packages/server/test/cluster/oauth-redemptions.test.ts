@@ -8,7 +8,7 @@ import { createPrintedLinks, freshPostgres, type PrintedLinks, startNode } from 
 import { createClient } from '../support/page-client.ts'
 import { startPair } from './races.ts'
 
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code'
 
 describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
   test('an authorization code that is presented twenty times at once is redeemed once', async t => {
@@ -37,7 +37,7 @@ describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
     const decision = { decision: 'approve', compared: 'yes' }
     const fields = { form_token: field('form_token'), proof: field('proof'), ...decision }
     assert.equal((await browser.post('/device/decision', fields)).status, 200)
-    await raceTokens(origins, { grant_type: DEVICE_CODE, client_id: 'keyway-cli', device_code })
+    await raceTokens(origins, { grant_type: DEVICE_GRANT_TYPE, client_id: 'keyway-cli', device_code })
   })
 })
 

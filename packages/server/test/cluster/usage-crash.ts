@@ -60,18 +60,18 @@ export async function crashWhileCounting(
   // The creations of these keys are API calls of the person and of no key, so `answers` does not count them.
   const answers = new Answers()
   const crashes: Promise<void>[] = []
-  let begunOperations = 0
+  let begunCount = 0
   const startedAt = performance.now()
   await Promise.all(nodes.flatMap((_, index) => Array.from({ length: WORKERS_PER_NODE }, () => work(index))))
-  t.diagnostic(`${begunOperations} operations in ${Math.round((performance.now() - startedAt) / 1000)} s`)
+  t.diagnostic(`${begunCount} operations in ${Math.round((performance.now() - startedAt) / 1000)} s`)
   await Promise.all(crashes)
   await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
   await compareWithUsage()
 
   async function work(index: number): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    while (begunOperations < load.operations) {
-      const number = begunOperations++
+    while (begunCount < load.operations) {
+      const number = begunCount++
       if (number === Math.floor(load.operations / 3)) crashes.push(crash(1))
       if (number === Math.floor((load.operations * 2) / 3)) crashes.push(crash(0))
       const key = keys[number % keys.length]!
@@ -81,7 +81,7 @@ export async function crashWhileCounting(
       const isUnknown = outcome === 'cut' || outcome === 503
       answers.add(index, key.id, operation.counts, isUnknown ? 'unknown' : 'answered')
       if (isUnknown || outcome === operation.status) continue
-      begunOperations = load.operations
+      begunCount = load.operations
       assert.fail(`${operation.path} was answered with ${outcome}`)
     }
     agent.destroy()

@@ -88,12 +88,12 @@ describe('postgres', { skip: postgresMissing() }, () => {
     const { storage } = await openTestStorage('postgres', t)
     await storage.store.instance.replace('a', '')
     await storage.store.instance.replace('b', '')
-    let runs = 0
+    let runCount = 0
     const bothLocked = barrier(2)
     const firstCommit = Promise.withResolvers<void>()
     const update = async (one: string, two: string) => {
       await storage.transaction(async tx => {
-        const attempt = ++runs
+        const attempt = ++runCount
         // The aborted transaction is retried only after the other has committed, so they deadlock exactly once.
         if (attempt === 3) await firstCommit.promise
         await tx.instance.replace(one, `by ${one}`)
@@ -103,7 +103,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
       firstCommit.resolve()
     }
     await Promise.all([update('a', 'b'), update('b', 'a')])
-    assert.equal(runs, 3)
+    assert.equal(runCount, 3)
     assert.equal(await storage.store.instance.find('a'), await storage.store.instance.find('b'))
   })
 
@@ -118,40 +118,41 @@ describe('postgres', { skip: postgresMissing() }, () => {
       engine.transaction(tx => failThenSelect(tx, 'select 1 / 0')),
       { code: '22012' },
     )
-    let runs = 0
+    let runCount = 0
     await engine.transaction(async tx => {
-      runs++
-      if (runs < 3) await failThenSelect(tx, `do $$ begin raise exception using errcode = '40P01'; end $$`)
+      runCount++
+      if (runCount < 3)
+        await failThenSelect(tx, `do $$ begin raise exception using errcode = '40P01'; end $$`)
     })
-    assert.equal(runs, 3, 'the transaction is retried as after any deadlock')
+    assert.equal(runCount, 3, 'the transaction is retried as after any deadlock')
   })
 
   test('a transaction that keeps failing to serialize is tried four times, then unavailable', async t => {
     const { storage } = await openTestStorage('postgres', t)
-    let runs = 0
+    let runCount = 0
     const failingTransaction = storage.engine.transaction(async tx => {
-      runs++
+      runCount++
       await tx.execute(`do $$ begin raise exception 'again' using errcode = '40001'; end $$`, [])
     })
     await assert.rejects(failingTransaction, { code: 'unavailable' })
-    assert.equal(runs, 4)
+    assert.equal(runCount, 4)
   })
 
   test('the outcome of a COMMIT without an answer is read back, and the transaction not repeated', async t => {
     const { storage, proxy } = await openThroughProxy(t)
     const user = aUser()
-    let runs = 0
+    let runCount = 0
     proxy.cutCommits(1, 'unanswered')
     const outcome = await storage.transaction(
       async tx => {
-        runs++
+        runCount++
         await tx.users.insert(user)
         return 'made'
       },
       async store => ((await store.users.find(user.id)) ? 'made' : undefined),
     )
     assert.equal(outcome, 'made')
-    assert.equal(runs, 1)
+    assert.equal(runCount, 1)
     assert.equal(proxy.commitsCut, 1)
   })
 

@@ -35,7 +35,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   agent.on('message', ({ data }) => received.push(data))
   await new Promise<void>(resolve => agent.once('ready', () => resolve()))
 
-  let isOver = false
+  let areRestartsOver = false
   const failedRequests: string[] = []
   const undeliveredAnswers: string[] = []
   const acceptedMessages: number[] = []
@@ -59,7 +59,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   const requestLoop = (async () => {
     const requests: Promise<void>[] = []
     const startedAt = performance.now()
-    for (let n = 0; !isOver; n++) {
+    for (let n = 0; !areRestartsOver; n++) {
       requests.push(sendWithRetry(n))
       await wait(Math.max(0, startedAt + ((n + 1) * 1000) / REQUESTS_PER_SECOND - performance.now()))
     }
@@ -67,7 +67,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   })()
   const messageLoop = (async () => {
     let sentCount = 0
-    while (!isOver) {
+    while (!areRestartsOver) {
       const sendMessage = () =>
         call(origin, 'POST', `/v1/agents/${key.id}/messages`, {
           token: session.access_token,
@@ -92,7 +92,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
     }
   }
   await wait(1500)
-  isOver = true
+  areRestartsOver = true
   await Promise.all([requestLoop, messageLoop])
   const arrivedMessages = () => received.filter(n => acceptedMessages.includes(n as number))
   for (let waited = 0; waited < 5000 && arrivedMessages().length < acceptedMessages.length; waited += 100)

@@ -174,7 +174,7 @@ export function openSockets({ port }: Pick<Target, 'port'>, count: number, t: Cl
 
 const PIPELINED = 40
 
-/** Sends `count` requests, forty at once on each connection; returns the statuses that were answered. */
+/** Sends `count` requests, PIPELINED of them at once on each connection; returns the distinct response statuses. */
 export async function pipeline(
   server: Pick<Target, 'port'>,
   count: number,

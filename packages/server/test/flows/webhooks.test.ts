@@ -565,7 +565,7 @@ forEachEngine(engine => {
       'user.updated',
       'user.updated',
     ])
-    // The event numbers of an ended connection are pruned with its events, so its next event is the first again.
+    // The counter of a connection's events is pruned with its last event, so its next event has the number 1 again.
     for (const agent of [agents[0]!, agents[3]!]) await announce(agent, [3], 'agent.connected')
     await delivery.drain()
     assert.deepEqual(

@@ -425,21 +425,21 @@ describe('the end of a connection', () => {
     const { services, url, key, hub } = await open('sqlite', t)
     const client = await connect(services, url, key)
     const token = await tokenOf(services, key)
-    const draining = hub.drain(1500)
+    const pendingDrain = hub.drain(1500)
     await client.next('draining')
     assert.equal((await new Client(url, token).refusal()).status, 503)
     assert.equal(await client.end(), '1012 restarting')
-    await draining
+    await pendingDrain
     assert.equal(hub.connectionCount, 0)
   })
 
   test('a draining node announces the seconds before the closing handshakes, and is done when the last agent has left', async t => {
     const { services, url, key, hub } = await open('sqlite', t)
     const client = await connect(services, url, key)
-    const draining = hub.drain(3600 * SECOND)
+    const pendingDrain = hub.drain(3600 * SECOND)
     assert.equal((await client.next('draining')).close_in_seconds, 3599)
     client.socket.close()
-    await inTime('the end of the drain', draining)
+    await inTime('the end of the drain', pendingDrain)
   })
 
   test('only its owner can disconnect or message a connection', async t => {

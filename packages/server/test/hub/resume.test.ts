@@ -422,12 +422,12 @@ describe('messages that are sent again', () => {
       await openHub(services, t, LOW_DELIVERY_LIMIT),
       await openHub(services, t, LOW_DELIVERY_LIMIT),
     ]
-    const [key, sender] = [await makeKey(services, user.id), await makeKey(services, user.id)]
+    const [key, senderKey] = [await makeKey(services, user.id), await makeKey(services, user.id)]
     const receiver = await connect(services, nodes[0]!.url, key)
-    const from = await connect(services, nodes[0]!.url, sender)
+    const sender = await connect(services, nodes[0]!.url, senderKey)
     for (let n = 0; n < 2; n++) {
-      from.send({ type: 'send', id: `${n}`, to: receiver.ready.connection_id, data: 'x'.repeat(40_000) })
-      await from.next('sent')
+      sender.send({ type: 'send', id: `${n}`, to: receiver.ready.connection_id, data: 'x'.repeat(40_000) })
+      await sender.next('sent')
     }
     const urls = [nodes[1]!.url, nodes[0]!.url]
     const { resumed, closed } = await resumeUntilRefused(services, urls, receiver, key, 2)

@@ -70,9 +70,9 @@ async function collectSecretsAndOutput(engine: EngineName, t: TestContext) {
   const keyway = (...args: string[]) => runHere(settings, ...args)
 
   async function requestMail() {
-    const mailsBefore = smtp.mails.length
+    const mailCountBefore = smtp.mails.length
     const { body } = await call('POST', '/auth/send-magic-link', { email: ADA })
-    const mail = await signInMail(smtp, mailsBefore)
+    const mail = await signInMail(smtp, mailCountBefore)
     const [, token = ''] = /token=([\w-]{43})/.exec(mail.text)!
     const [code = ''] = /\b\d{4} ?\d{4}\b/.exec(mail.text.replace(/https?:\S+/g, ''))!
     for (const each of [token, code.replace(' ', ''), body.login_id]) secrets.add(each)
@@ -152,9 +152,9 @@ async function collectSecretsAndOutput(engine: EngineName, t: TestContext) {
 
   // Visits pages, with their cookies.
   const browser = createFormBrowser(server.url)
-  const mailsBefore = smtp.mails.length
+  const mailCountBefore = smtp.mails.length
   await browser.submit('/sign-in', '/sign-in', { email: ADA })
-  const [, pageToken = ''] = /token=([\w-]{43})/.exec((await signInMail(smtp, mailsBefore)).text)!
+  const [, pageToken = ''] = /token=([\w-]{43})/.exec((await signInMail(smtp, mailCountBefore)).text)!
   secrets.add(pageToken)
   await browser.submit(`/verify?token=${pageToken}&email=${encodeURIComponent(ADA)}`, '/verify', {})
   for (const value of browser.cookies.values()) secrets.add(value)

@@ -251,7 +251,7 @@ function areTypes(names: string): boolean {
 function cyclesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>()
   const lowest = new Map<string, number>()
-  const path: string[] = []
+  const stack: string[] = []
   const cycles: string[][] = []
   for (const file of imports.keys()) if (!order.has(file)) visit(file)
   return cycles
@@ -259,14 +259,14 @@ function cyclesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   function visit(file: string): void {
     order.set(file, order.size)
     lowest.set(file, order.get(file)!)
-    path.push(file)
+    stack.push(file)
     for (const target of imports.get(file) ?? []) {
       if (!imports.has(target)) continue
       if (!order.has(target)) visit(target)
-      if (path.includes(target)) lowest.set(file, Math.min(lowest.get(file)!, lowest.get(target)!))
+      if (stack.includes(target)) lowest.set(file, Math.min(lowest.get(file)!, lowest.get(target)!))
     }
     if (lowest.get(file) !== order.get(file)) return
-    const component = path.splice(path.indexOf(file))
+    const component = stack.splice(stack.indexOf(file))
     if (component.length > 1) cycles.push(component.sort())
   }
 }

@@ -58,7 +58,7 @@ try {
 }
 
 async function measureAll(web: WebServer): Promise<boolean> {
-  const kinds = (await everyKind(web)).filter(({ name }) => name.includes(pathFilter))
+  const kinds = (await openPageKinds(web)).filter(({ name }) => name.includes(pathFilter))
   let areScoresGood = true
   console.log(`${'page'.padEnd(34)}performance  accessibility  best practices`)
   for (const { name, open, cookie } of kinds) {
@@ -81,7 +81,7 @@ interface PageKind {
   cookie: string
 }
 
-async function everyKind(web: WebServer): Promise<PageKind[]> {
+async function openPageKinds(web: WebServer): Promise<PageKind[]> {
   const client = await signedInClient(web)
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(address(ADA)))!
@@ -141,10 +141,10 @@ async function everyKind(web: WebServer): Promise<PageKind[]> {
 
 async function freshLink(web: WebServer): Promise<string> {
   const email = 'bob@example.com'
-  const mailsBefore = (await web.mails(email, 0)).length
+  const mailCountBefore = (await web.mails(email, 0)).length
   const client = createClient(web.url)
   await client.post('/sign-in', { form_token: await client.formToken('/sign-in'), email })
-  return (await web.mails(email, mailsBefore + 1))[0]!.link!
+  return (await web.mails(email, mailCountBefore + 1))[0]!.link!
 }
 
 /**

@@ -46,9 +46,9 @@ export async function signedInClient(web: WebServer, email = ADA): Promise<Clien
 /** Signs in with the link of a mail; returns the response, which redirects to the first page. */
 export async function signIn(client: Client, web: WebServer, email = ADA): Promise<Response> {
   const token = await client.formToken('/sign-in')
-  const mailsBefore = (await web.mails(email, 0)).length
+  const mailCountBefore = (await web.mails(email, 0)).length
   await client.post('/sign-in', { form_token: token, email })
-  const [mail] = await web.mails(email, mailsBefore + 1)
+  const [mail] = await web.mails(email, mailCountBefore + 1)
   const { searchParams } = new URL(mail!.link!)
   return client.post('/verify', { form_token: token, token: searchParams.get('token')!, email })
 }

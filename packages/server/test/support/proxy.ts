@@ -42,7 +42,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
   let commitsToCut = 0
   let cutWhen: 'unreceived' | 'unanswered' = 'unreceived'
   let commitsCut = 0
-  let refusedStatements: RegExp | null = null
+  let refusalPattern: RegExp | null = null
   let refusedCount = 0
 
   const listener = createServer(client => {
@@ -76,7 +76,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
 
   function fromClient({ client, server }: { client: Socket; server: Socket }, chunk: Buffer): void {
     if (mode !== 'open') return
-    if (refusedStatements?.test(chunk.toString('latin1'))) {
+    if (refusalPattern?.test(chunk.toString('latin1'))) {
       refusedCount++
       client.write(refusal())
       return
@@ -147,7 +147,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       return commitsCut
     },
     refuse(statements) {
-      refusedStatements = statements
+      refusalPattern = statements
     },
     get refused() {
       return refusedCount

@@ -45,21 +45,21 @@ export function startRecording(folder: string): void {
 
 function openRecorder(folder: string): Recorder {
   const name = join(folder, `${process.pid}.${process.hrtime.bigint().toString(36)}`)
-  const output = openSync(`${name}.output`, 'a', 0o600)
-  const secrets = openSync(`${name}.secrets`, 'a', 0o600)
+  const outputFile = openSync(`${name}.output`, 'a', 0o600)
+  const secretsFile = openSync(`${name}.secrets`, 'a', 0o600)
   const head = `${PROGRAM}${programName(process.argv)}\n`
-  writeSync(output, head)
+  writeSync(outputFile, head)
   let outputLength = Buffer.byteLength(head)
   let lastSource = ''
   return {
     output(source, text) {
-      if (source !== lastSource) outputLength += writeSync(output, `\n${SOURCE_MARK}${source}\n`)
+      if (source !== lastSource) outputLength += writeSync(outputFile, `\n${SOURCE_MARK}${source}\n`)
       lastSource = source
-      outputLength += typeof text === 'string' ? writeSync(output, text) : writeSync(output, text)
+      outputLength += typeof text === 'string' ? writeSync(outputFile, text) : writeSync(outputFile, text)
     },
     secret(kind, value) {
       for (const text of encodings(value))
-        writeSync(secrets, `${kind}\t${outputLength}\t${JSON.stringify(text)}\n`)
+        writeSync(secretsFile, `${kind}\t${outputLength}\t${JSON.stringify(text)}\n`)
     },
   }
 }

@@ -67,12 +67,12 @@ function mailsOf(url: string, to: string, atLeast: number): Promise<Mail[]> {
 
 /** Requests a link on /sign-in, and waits for /check-mail and the mail. */
 export async function askForLink(page: Page, web: WebServer, email: string): Promise<Mail> {
-  const mailsBefore = (await web.mails(email, 0)).length
+  const mailCountBefore = (await web.mails(email, 0)).length
   await page.goto(`${web.url}/sign-in`)
   await page.getByLabel('E-mail address').fill(email)
   await page.getByRole('button', { name: 'Send me a link' }).click()
   await page.waitForURL('**/check-mail')
-  const [mail] = await web.mails(email, mailsBefore + 1)
+  const [mail] = await web.mails(email, mailCountBefore + 1)
   return mail!
 }
 

@@ -203,9 +203,9 @@ describe('arbitrary text', () => {
     const acceptedAddress = candidate.map(parseEmailAddress).filter(address => address !== null)
     await fc.assert(
       fc.asyncProperty(acceptedAddress, async to => {
-        const mailsBefore = server.mails.length
+        const mailCountBefore = server.mails.length
         await mailer.deliver({ ...MAIL, to }, AbortSignal.timeout(10_000))
-        const mails = server.mails.slice(mailsBefore)
+        const mails = server.mails.slice(mailCountBefore)
         assert.deepEqual(
           mails.map(mail => [mail.recipients, mail.headers.get('to')]),
           [[[to], [to]]],

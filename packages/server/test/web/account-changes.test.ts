@@ -74,9 +74,9 @@ test('the links of a change work for nobody who is signed in to another account,
 
   const otherBrowser = createClient(web.url)
   assert.equal((await otherBrowser.get(path)).headers.get('location'), '/sign-in')
-  const mailsBefore = (await web.mails(ADA)).length
+  const mailCountBefore = (await web.mails(ADA)).length
   await post(otherBrowser, '/sign-in', '/sign-in', { email: ADA })
-  const [mail] = await web.mails(ADA, mailsBefore + 1)
+  const [mail] = await web.mails(ADA, mailCountBefore + 1)
   const { searchParams } = new URL(mail!.link!)
   const signedInAgain = await post(otherBrowser, '/check-mail', '/verify', {
     token: searchParams.get('token')!,

@@ -99,8 +99,8 @@ test('an administrator searches, suspends, credits and deletes a person on the p
   assert.equal((await send('suspend', { reason: 'spam' })).headers.get('location'), `${path}?done=suspended`)
   assert.equal((await store.users.find(ada.id))!.status, 'suspended')
   assert.equal((await send('activate')).status, 303)
-  const audit = await (await admin.client.get('/admin/audit')).text()
-  assert.ok(audit.includes('Account suspended') && audit.includes('spam'))
+  const auditPage = await (await admin.client.get('/admin/audit')).text()
+  assert.ok(auditPage.includes('Account suspended') && auditPage.includes('spam'))
   const credit = { amount: '5.00', description: 'Sorry', once: newId(0) }
   for (let sent = 0; sent < 2; sent++) assert.equal((await send('credit', credit)).status, 303)
   assert.equal(await store.billing.balance(ada.id), 7_000_000)
@@ -405,10 +405,10 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
   const creationResponse = await post(admin.client, '/account', '/keys', { access: 'all' })
   assert.equal(creationResponse.headers.get('location'), '/admin/confirm')
 
-  const count = (await web.mails(admin.email, 0)).length
+  const mailCountBefore = (await web.mails(admin.email, 0)).length
   const form_token = await admin.client.formToken(`/admin/confirm?to=${encodeURIComponent(path)}`)
   await admin.client.post('/sign-in', { form_token, email: admin.email })
-  const [mail] = await web.mails(admin.email, count + 1)
+  const [mail] = await web.mails(admin.email, mailCountBefore + 1)
   const token = new URL(mail!.link!).searchParams.get('token')!
   const returnResponse = await admin.client.post('/verify', { form_token, token, email: admin.email })
   assert.equal(returnResponse.headers.get('location'), path)

@@ -104,10 +104,10 @@ test('prompt=login, prompt=select_account and an exceeded max_age ask a signed-i
     const redirectResponse = await client.get(authorizePath(challenge, changes))
     assert.equal(redirectResponse.headers.get('location'), '/sign-in?again=1')
     const form_token = await client.formToken('/sign-in?again=1')
-    const mailsBefore = (await web.mails(ADA)).length
+    const mailCountBefore = (await web.mails(ADA)).length
     await client.post('/sign-in', { form_token, email: ADA })
     assert.equal((await client.get('/check-mail')).status, 200, 'the old session is not enough')
-    const [mail] = await web.mails(ADA, mailsBefore + 1)
+    const [mail] = await web.mails(ADA, mailCountBefore + 1)
     const token = new URL(mail!.link!).searchParams.get('token')!
     const answer = await client.post('/verify', { form_token, token, email: ADA })
     assert.ok(callbackParameters(await client.get(answer.headers.get('location')!)).code)

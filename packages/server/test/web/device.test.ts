@@ -108,10 +108,10 @@ test('a sign-in of more than 30 minutes ago is repeated, and leads back to the d
   assert.equal((await client.get(linkOf(codes))).headers.get('location'), '/sign-in?again=1')
 
   const form_token = await client.formToken('/sign-in?again=1')
-  const mailsBefore = (await web.mails('ada@example.com')).length
+  const mailCountBefore = (await web.mails('ada@example.com')).length
   await client.post('/sign-in', { form_token, email: 'ada@example.com' })
   assert.equal((await client.get('/check-mail')).status, 200, 'the old session is not enough')
-  const [mail] = await web.mails('ada@example.com', mailsBefore + 1)
+  const [mail] = await web.mails('ada@example.com', mailCountBefore + 1)
   const token = new URL(mail!.link!).searchParams.get('token')!
   const answer = await client.post('/verify', { form_token, token, email: 'ada@example.com' })
   assert.equal(answer.headers.get('location'), linkOf(codes))

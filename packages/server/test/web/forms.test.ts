@@ -230,12 +230,12 @@ async function requestLink(
   web: Awaited<ReturnType<typeof startWeb>>,
   browser: ReturnType<typeof createClient>,
 ) {
-  const mailsBefore = (await web.mails(ADA, 0)).length
+  const mailCountBefore = (await web.mails(ADA, 0)).length
   const form_token = await browser.formToken('/sign-in')
   await browser.post('/sign-in', { form_token, email: ADA })
   const page = await (await browser.get('/check-mail')).text()
   const login_id = /name="login_id" value="([^"]+)"/.exec(page)![1]!
-  const [mail] = await web.mails(ADA, mailsBefore + 1)
+  const [mail] = await web.mails(ADA, mailCountBefore + 1)
   return {
     mail: mail!,
     typeCode: (code: string) => browser.post('/check-mail', { form_token, login_id, code }),

@@ -183,10 +183,10 @@ test('a mail by SMTP is in the chosen language of the person, else the one that 
       body: JSON.stringify({ email: ADA, ...body }),
     })
   const mailOfRequest = async (...asked: Parameters<typeof requestLink>) => {
-    const mailsBefore = smtp.mails.length
+    const mailCountBefore = smtp.mails.length
     assert.equal((await requestLink(...asked)).status, 200)
-    await smtp.received(mailsBefore + 1)
-    return smtp.mails[mailsBefore]!
+    await smtp.received(mailCountBefore + 1)
+    return smtp.mails[mailCountBefore]!
   }
   const germanMail = await mailOfRequest({ locale: 'DE-at' })
   const [subject] = germanMail.headers.get('subject')!

@@ -19,7 +19,8 @@ const ALL_LANGUAGES = Object.keys(LANGUAGES) as Language[]
 const findingsByLanguage = new Map<Language, Promise<Findings>>()
 
 /**
- * The findings on all pages in this language, with and without data. The pages are checked once, for the first test.
+ * The findings on all pages in this language, with and without data; undefined, and the test skipped, if the browser or
+ * axe cannot be installed. The pages are checked once, for the first test.
  */
 async function findingsIn(t: TestContext, language: Language): Promise<Findings | undefined> {
   const browser = await openBrowser(t)

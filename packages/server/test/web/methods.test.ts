@@ -38,8 +38,8 @@ test('a page refuses other methods with 405 and Allow, for browsers and programs
     )
     assert.equal(programResponse.headers.get('content-type'), 'application/problem+json')
     if (method !== 'HEAD') assert.equal((await programResponse.json()).code, 'method_not_allowed')
-    const options = await fetch(web.url + path, { method: 'OPTIONS' })
-    assert.deepEqual([options.status, options.headers.get('allow')], [204, allow])
+    const optionsResponse = await fetch(web.url + path, { method: 'OPTIONS' })
+    assert.deepEqual([optionsResponse.status, optionsResponse.headers.get('allow')], [204, allow])
   }
   for (const method of ['PUT', 'OPTIONS'])
     assert.equal((await fetch(`${web.url}/nothing`, { method })).status, 404)

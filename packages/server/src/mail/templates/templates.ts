@@ -352,8 +352,8 @@ export function createTemplates(
         [changed, dateAndTime(at)],
         [accountMails.network, network],
       ]
-      const address = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(heading)}`
-      const contact: Block = { kind: 'button', label, url: address, urlLabel: null }
+      const mailtoUrl = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(heading)}`
+      const contact: Block = { kind: 'button', label, url: mailtoUrl, urlLabel: null }
       return {
         ...defaults,
         template: 'email_changed',
