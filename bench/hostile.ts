@@ -249,7 +249,7 @@ function rowOf(measurement: Measurement): Row {
     engine,
     attack: attackName,
     times: worstKind(measurement).times,
-    'of bare': timesOfBare(measurement),
+    'of bare': ratioToBare(measurement),
   }
   for (const kind of KINDS) {
     const { without, beside, samples } = p99[kind]
@@ -285,7 +285,7 @@ function worstKind({ p99 }: Measurement): { kind: Kind; times: number } {
  * The worst ratio of a p99 beside the attacker to that of a bare `node:http` under the same attack; an empty text if
  * the bare server was not measured.
  */
-function timesOfBare({ attackName, p99 }: Measurement): number | string {
+function ratioToBare({ attackName, p99 }: Measurement): number | string {
   const bareResult = earlierResults('bare').find(row => row.attackName === attackName)
   if (!bareResult) return ''
   return Math.max(...KINDS.map(kind => p99[kind].beside / Math.max(NOISE_MS, bareResult.p99[kind].beside)))

@@ -13,7 +13,7 @@ import { median, spread } from './support/statistics.ts'
  */
 
 const KEYS = 1000
-/** Below the usual limit of 20,000 open files per process. */
+/** Each takes an open file in every process; machines often permit a process no more than 20,000. */
 const IDLE_CONNECTIONS = QUICK ? 5000 : 15_000
 const CONNECTIONS_OF_ONE_KEY = QUICK ? 5000 : 10_000
 const ROUNDS = 3

@@ -78,7 +78,7 @@ export function createReplayer(
   tokenHash: (n: number) => string,
 ) {
   const suffix = recordedNumber.toString(16).padStart(12, '0')
-  const valueNumbers = new Map<string, number>()
+  const numberByValue = new Map<string, number>()
   const recordedTokenHash = tokenHash(recordedNumber)
   const template = (value: unknown): ((n: number) => unknown) => {
     if (Array.isArray(value)) {
@@ -88,7 +88,7 @@ export function createReplayer(
     if (typeof value !== 'string') return () => value
     if (value === recordedTokenHash) return tokenHash
     if (value.length === 43) {
-      const valueNumber = numberOf(valueNumbers, value)
+      const valueNumber = numberOf(numberByValue, value)
       return n => `${valueNumber}-${n}`.padEnd(43, 'x')
     }
     if (value.length > 200) return () => value
@@ -97,7 +97,7 @@ export function createReplayer(
       if (piece === `p${recordedNumber}@`) return (n: number) => `p${n}@`
       if (!piece.match(UUID)) return () => piece
       if (piece.endsWith(suffix)) return (n: number) => piece.slice(0, -12) + n.toString(16).padStart(12, '0')
-      const valueNumber = numberOf(valueNumbers, piece).toString(16).padStart(4, '0')
+      const valueNumber = numberOf(numberByValue, piece).toString(16).padStart(4, '0')
       return (n: number) => `0198c9f3-${valueNumber}-7000-8000-${n.toString(16).padStart(12, '0')}`
     })
     return n => renderers.map(render => render(n)).join('')
@@ -107,7 +107,7 @@ export function createReplayer(
     templates.map(({ text, values }) => ({ text, values: values.map(render => render(n)) }))
 }
 
-function numberOf(valueNumbers: Map<string, number>, value: string): number {
-  if (!valueNumbers.has(value)) valueNumbers.set(value, valueNumbers.size + 1)
-  return valueNumbers.get(value)!
+function numberOf(numberByValue: Map<string, number>, value: string): number {
+  if (!numberByValue.has(value)) numberByValue.set(value, numberByValue.size + 1)
+  return numberByValue.get(value)!
 }

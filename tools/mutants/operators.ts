@@ -22,7 +22,7 @@ export interface Node {
 }
 
 interface Change extends Pick<Mutant, 'operator' | 'start' | 'end' | 'text'> {
-  /** The whole expression, if the change is one operator of it. */
+  /** The expression of which the change replaces an operator or a method's name; absent for other changes. */
   whole?: Node
 }
 

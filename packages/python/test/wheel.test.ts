@@ -14,10 +14,13 @@ const run = promisify(execFile)
 const noPytest = packageMissing('python3-pytest', [PYTHON, '-c', 'import pytest'])
 const noMypy = packageMissing('mypy', [PYTHON, '-m', 'mypy', '--version'])
 /** Python starts slowly on a busy machine. */
-const SLOW = { timeout: 300_000 }
+const SLOW_TEST = { timeout: 300_000 }
 
 describe('the Python package', () => {
-  test('passes its tests against a running service', { skip: noPython || noPytest, ...SLOW }, async t => {
+  test('passes its tests against a running service', {
+    skip: noPython || noPytest,
+    ...SLOW_TEST,
+  }, async t => {
     const { url, command } = await startKeyway(t)
     await command('apps', 'add', 'printing', '--name', 'Printing')
     const secret = (await command('apps', 'secret', 'printing')).trim()
@@ -28,7 +31,7 @@ describe('the Python package', () => {
 
   test('has complete types, for the oldest Python that it supports', {
     skip: noMypy,
-    ...SLOW,
+    ...SLOW_TEST,
   }, async () => {
     await python(['-m', 'mypy', '--cache-dir=/dev/null', '--python-version', '3.10'])
   })
@@ -69,7 +72,7 @@ describe('the wheel', () => {
 
   test('is served under an immutable address, to which /sdk.whl redirects, and pip installs it', {
     skip: noPython,
-    ...SLOW,
+    ...SLOW_TEST,
   }, async t => {
     const { url } = await startKeyway(t)
     const { name, version, content } = await packWheel()

@@ -39,7 +39,7 @@ function ignoringErrors(work) {
         return undefined;
     }
 }
-/** The content of a turn's file after the turn has ended; before, the file is empty. */
+/** The content of a turn's file after the turn has ended; until then the file is empty. */
 const ENDED = 'over';
 /** Waits until this process can take the lock. @returns the path of its turn's file */
 async function awaitTurn(folder, clock) {

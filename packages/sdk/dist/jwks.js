@@ -48,8 +48,8 @@ export class Jwks {
     }
     async #load() {
         this.#triedAt = systemClock.now();
-        const withoutRetries = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: FETCH_TIMEOUT_MS };
-        const document = await withRetries(signal => requestJson(this.#fetch, this.#url, { signal }), withoutRetries);
+        const retryOptions = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: FETCH_TIMEOUT_MS };
+        const document = await withRetries(signal => requestJson(this.#fetch, this.#url, { signal }), retryOptions);
         const keys = await importKeys(Array.isArray(document?.keys) ? document.keys : []);
         this.#set = { keys, fetchedAt: systemClock.now() };
     }

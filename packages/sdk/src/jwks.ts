@@ -58,10 +58,10 @@ export class Jwks {
 
   async #load(): Promise<void> {
     this.#triedAt = systemClock.now()
-    const withoutRetries = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: FETCH_TIMEOUT_MS }
+    const retryOptions = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: FETCH_TIMEOUT_MS }
     const document = await withRetries(
       signal => requestJson<{ keys?: unknown }>(this.#fetch, this.#url, { signal }),
-      withoutRetries,
+      retryOptions,
     )
     const keys = await importKeys(Array.isArray(document?.keys) ? document.keys : [])
     this.#set = { keys, fetchedAt: systemClock.now() }

@@ -13,7 +13,7 @@ import type { KeyLimits } from '../src/protocol.ts'
 import { startKeyway } from './support/keyway-server.ts'
 
 const openBrowser = sharedBrowser()
-const EXAMPLES = join(import.meta.dirname, '../../../examples')
+const EXAMPLES_FOLDER = join(import.meta.dirname, '../../../examples')
 
 interface TestContext {
   after(fn: () => Promise<void> | void): void
@@ -26,7 +26,7 @@ async function start(
   env: Record<string, string>,
   ready: RegExp,
 ): Promise<void> {
-  const child = spawn(process.execPath, [join(EXAMPLES, name)], { env: { ...process.env, ...env } })
+  const child = spawn(process.execPath, [join(EXAMPLES_FOLDER, name)], { env: { ...process.env, ...env } })
   t.after(() => void child.kill('SIGKILL'))
   let output = ''
   await new Promise<void>((resolve, reject) => {
@@ -69,7 +69,7 @@ test('the foreign hub accepts agents, and closes their connections when their ke
   await keyway.apiKeys.revoke(id)
   assert.equal((await closed)[0], 4410)
 
-  // Suspending a user closes their connections; tokens issued after the activation connect again.
+  // Suspending a user closes their connections; once the user is activated again, new tokens are accepted.
   const otherKey = await keyway.apiKeys.create()
   const connectOther = async () => {
     const { token } = await keyway.exchange({ api_key: otherKey.key, audience })
@@ -195,7 +195,7 @@ test('the commands of examples/README.md work as printed, up to the start of eac
   timeout: 240_000,
 }, async t => {
   const { url, settings } = await startKeyway(t)
-  const text = readFileSync(join(EXAMPLES, 'README.md'), 'utf8')
+  const text = readFileSync(join(EXAMPLES_FOLDER, 'README.md'), 'utf8')
   const blocks = [...text.matchAll(/```sh\n([^`]+)```/g)].map(([, block]) => block!)
   assert.ok(blocks.length >= 6)
   for (const block of blocks) {
@@ -203,7 +203,10 @@ test('the commands of examples/README.md work as printed, up to the start of eac
     const commands = block.split('\n').filter(line => !/^(\w+=\S+ )?(node |\/usr\/sbin\/)/.test(line))
     const script = ['set -eu', ...commands, 'echo "app secret is $KEYWAY_APP_SECRET"'].join('\n')
     const env = { ...settings, KEYWAY_URL: url, KEYWAY_APP_SECRET: '' }
-    const { stdout } = await promisify(execFile)('bash', ['-c', script], { env, cwd: join(EXAMPLES, '..') })
+    const { stdout } = await promisify(execFile)('bash', ['-c', script], {
+      env,
+      cwd: join(EXAMPLES_FOLDER, '..'),
+    })
     assert.equal(/^app secret is sva_[\w-]{43}$/m.test(stdout), block.includes('apps secret'), block)
   }
 })

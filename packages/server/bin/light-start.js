@@ -8,8 +8,8 @@ import { setFlagsFromString } from 'node:v8'
 // Caches compiled code next to the dependencies, so that TypeScript is stripped once. If nothing can be written, Node
 // continues without a cache. The variable is set for the thread of the SQLite writer, which inherits only the
 // environment.
-const cache = fileURLToPath(new URL('../../../node_modules/.cache/keyway', import.meta.url))
-process.env.NODE_COMPILE_CACHE ??= cache
+const cacheFolder = fileURLToPath(new URL('../../../node_modules/.cache/keyway', import.meta.url))
+process.env.NODE_COMPILE_CACHE ??= cacheFolder
 enableCompileCache(process.env.NODE_COMPILE_CACHE)
 
 // Nearly all objects that are created during the start are long-lived, so a large young generation would only waste

@@ -353,8 +353,8 @@ function parseNotice(value: unknown): RelayNotice | null {
 }
 
 function parseChange(value: unknown): PresenceChange | null {
-  const { joined, left: endedId, reason } = toFields(value)
-  const leftId = toId(endedId)
+  const { joined, left, reason } = toFields(value)
+  const leftId = toId(left)
   if (leftId) return typeof reason === 'string' ? { left: leftId, reason } : null
   const { connectionId: id, keyId: key, keyName, address, client, connectedAt } = toFields(joined)
   const [connectionId, keyId] = [toId(id), toId(key)]

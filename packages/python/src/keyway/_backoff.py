@@ -26,7 +26,8 @@ class Retries:
         self._failures = 0
 
     def next(self, reconnect: Reconnect, why: object, random: float) -> float:
-        """The delay in seconds. If `why` is an error with `retry_after`, a back-off is longer by that time."""
+        """The delay in seconds: short for the first attempt after a planned end, otherwise a back-off, which begins
+        after the `retry_after` of the error `why` if it has one."""
         attempt = self._failures
         self._failures += 1
         if attempt == 0 and reconnect != "backoff":

@@ -61,8 +61,8 @@ class KeywayError(Exception):
         self.errors: list[FieldError] = errors or []
         """The fields that were refused."""
         self.reason = reason
-        """For `request_failed`: `failed` if the responder's handler raised, `busy`, or a code that the handler
-        chose."""
+        """For `request_failed`: `failed` if the responder's handler raised, `busy` if it handles too many requests, or
+        a code that the handler chose."""
         self.network_cause = network_cause
         """Why the service could not be reached; set only if `code` is `network_error` or `timeout`."""
 

@@ -124,7 +124,7 @@ function periodOf({ per }: LimitAlert, at: Instant): number {
   return per === 'month' ? periodsOf(at).month : periodsOf(at).day
 }
 
-/** 100 if this charge reached the limit or was refused for it, 80 if it reached 80 % of it; otherwise null. */
+/** 100 if this charge reached the cap of `per` or was refused for it, 80 if it reached 80 % of it; otherwise null. */
 function percentPassed(
   { caps, spent, amount, refusedBy, at }: KeySpend,
   per: SpendPeriod,

@@ -28,8 +28,8 @@ export async function verifyAudit({
   for (let attempt = 1; ; attempt++) {
     const chain = await audit.chain()
     const result = sealMistake(chain) ?? (await addedRow(chain)) ?? (await verifyRows(chain))
-    const isChanging = (await audit.chain()).pruned?.sequence !== chain.pruned?.sequence
-    if (!('mistake' in result) || !isChanging || attempt === MAX_ATTEMPTS) return result
+    const wasPruned = (await audit.chain()).pruned?.sequence !== chain.pruned?.sequence
+    if (!('mistake' in result) || !wasPruned || attempt === MAX_ATTEMPTS) return result
   }
 
   function sealMistake({ sequence, sealed, pruned }: AuditChain): VerificationResult | null {

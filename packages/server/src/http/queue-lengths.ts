@@ -2,7 +2,7 @@ import { type Entry, LinkedList } from './linked-list.ts'
 
 /** Named queues by their length, so that the longest is found without a search, however many there are. */
 export interface QueueLengths {
-  /** Moves a queue, whose entry has its name, from one length to another; queues of length 0 are in no list. */
+  /** Moves a queue, whose entry has its name, from one length to another; a queue of length 0 is left out. */
   change(queue: Entry<string>, from: number, to: number): void
   /** The length of the longest queue; 0 without any. */
   readonly max: number

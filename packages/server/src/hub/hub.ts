@@ -205,8 +205,8 @@ export function createHub(deps: HubDeps): Hub {
     async disconnect(userId, target) {
       const closedHere = connections.disconnect(userId, target)
       const nodes = await locations.nodesOf(userId, target)
-      const closedElsewhere = await relay.request(nodes, { op: 'disconnect', userId, target })
-      return closedHere + closedElsewhere.delivered > 0
+      const remoteOutcome = await relay.request(nodes, { op: 'disconnect', userId, target })
+      return closedHere + remoteOutcome.delivered > 0
     },
     get connectionCount() {
       return registry.size

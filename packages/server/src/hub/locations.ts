@@ -73,7 +73,7 @@ export interface Locations {
   receiveConnections(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
   /** Called when another node answers that it has no connection of a user. */
   receiveAbsence(nodeId: string, userId: string): void
-  /** Whether the user has a connection here, or had one seconds ago. */
+  /** Whether the user has a connection here, or was found without one less than `STAY_MS` ago. */
   has(userId: string): boolean
   /** Called every two seconds. */
   tick(): void

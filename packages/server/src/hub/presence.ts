@@ -92,7 +92,7 @@ export function createPresence(deps: {
 
   return {
     add(connection) {
-      // A resumed connection has the id of the one whose removal is pending.
+      // A resumed connection has the id of the one that it continues, whose removal may be pending.
       removedConnectionIds.delete(connection.id)
       addedConnections.set(connection.id, connection.presenceRow(nodeId))
       schedule()

@@ -77,8 +77,8 @@ export const DELIVERIES_PER_SECOND = 5000
 export const DELIVERY_MIB_PER_SECOND = 16
 const BURST_SECONDS = 2
 /**
- * Number of owners at which those who used nothing lately (their buckets are full) are evicted. After an eviction the
- * next one is due at twice the number of owners that it left, but not below this.
+ * Number of owners at which those who used nothing lately (their buckets are full) are evicted. The next eviction is
+ * due at twice the number of owners that remained, but not below this number.
  */
 const PRUNE_ABOVE = 1000
 /** Number of connects charged to the owner of a connection that was closed for flooding. */

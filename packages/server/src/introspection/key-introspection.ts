@@ -33,7 +33,7 @@ export interface KeyIntrospection {
    * Consumes calls of the key, and returns its external id, metadata and remaining limits. Returns an empty object
    * without an app that has rights over the key (`coversKey`).
    *
-   * @throws KeywayError if calls are to be consumed, as `Introspection.introspect` does
+   * @throws KeywayError the errors that `Introspection.introspect` lists, if `consume` is above 0
    */
   detailsForApp(
     apiKey: OwnedApiKey,

@@ -36,12 +36,12 @@ export function createLocalization(language: Language, texts: unknown): Localiza
   const { tag, direction, formatLocale } = LANGUAGES[language]
   // Created on first use, since creating them takes milliseconds, which would delay the start of the process.
   const numbers = once(() => new Intl.NumberFormat(formatLocale))
-  const money = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, MONEY))
+  const money = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, MONEY_FORMAT))
   const signedMoney = once(
-    () => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, SIGNED_MONEY),
+    () => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, SIGNED_MONEY_FORMAT),
   )
   const dates = once(() => new Intl.DateTimeFormat(formatLocale, { dateStyle: 'medium', timeZone: 'UTC' }))
-  const times = once(() => new Intl.DateTimeFormat(formatLocale, TIME))
+  const times = once(() => new Intl.DateTimeFormat(formatLocale, TIME_FORMAT))
   const ages = once(() => new Intl.RelativeTimeFormat(formatLocale))
   const plurals = once(() => new Intl.PluralRules(language))
   const preparedTexts = prepare(texts as typeof english, plurals, numbers, direction)
@@ -77,16 +77,16 @@ function once<Value>(create: () => Value): () => Value {
   return () => (value ??= create())
 }
 
-const TIME = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const
+const TIME_FORMAT = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const
 /** The format of amounts, which have 2 to 6 decimal places. */
-const MONEY = {
+const MONEY_FORMAT = {
   style: 'currency',
   currency: 'USD',
   currencyDisplay: 'narrowSymbol',
   minimumFractionDigits: 2,
   maximumFractionDigits: 6,
 } as const
-const SIGNED_MONEY = { ...MONEY, signDisplay: 'exceptZero' } as const
+const SIGNED_MONEY_FORMAT = { ...MONEY_FORMAT, signDisplay: 'exceptZero' } as const
 
 /** U+200E. Without this mark, right-to-left text would show the sign and symbol of an amount on its other side. */
 const LEFT_TO_RIGHT_MARK = '\u200e'

@@ -196,7 +196,7 @@ export function createRequestLimits({
     if (databaseFailure && now < databaseFailure.until) return Promise.reject(databaseFailure.cause)
     subject.changing ??= changeSharedState(subject, 'claim')
       .catch(cause => {
-        // After a conflict with other nodes the database is still available, also for claims of other subjects.
+        // A conflict with other nodes is no failure of the database, so it does not pause the claims of other subjects.
         if (!(cause instanceof WriteConflict)) databaseFailure = { until: clock.now() + CLAIM_PAUSE, cause }
         throw cause
       })

@@ -105,7 +105,7 @@ export class Subject {
     )
   }
 
-  /** Whether this node's share of a window exceeds the requests that it let through, so that it can be lowered. */
+  /** Whether this node let through fewer requests than its share of some window, so that the share can be lowered. */
   hasSlack(now: Instant): boolean {
     return this.#windows.some(({ count, held }) => held > count.total(now))
   }

@@ -15,8 +15,8 @@ export interface WrongCodeStore {
   /** Deletes the wrong codes of a link, once the person who typed them has proved to be the recipient of its mail. */
   forgive(linkId: string): Promise<void>
   /**
-   * Resets the limits of a mailbox: deletes its wrong codes from recognised browsers, and removes the mailbox from the
-   * others, which still count for their networks and the whole service.
+   * Resets the limits of a mailbox: deletes its wrong codes from recognised browsers, and keeps its other wrong codes
+   * without the mailbox, since they still count for their networks and the whole service.
    */
   clearMailbox(mailbox: string): Promise<void>
   /** Deletes at most `batch` wrong codes that are older than `before`. Returns how many it deleted. */

@@ -32,7 +32,7 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
       name: 'writes',
       required: false,
       ok: !writeError,
-      detail: writeError ? writeProblem(writeError) : undefined,
+      detail: writeError ? detailOfWriteError(writeError) : undefined,
     },
     { name: 'hub', required: true, ok: databaseFresh, detail: databaseFresh ? undefined : HUB_NOT_FRESH },
     {
@@ -51,7 +51,7 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
   ]
 }
 
-function writeProblem(error: unknown): string {
+function detailOfWriteError(error: unknown): string {
   return isDiskFull(error)
     ? "the database's disk is full: reads go on, writes are refused until there is space"
     : 'the database refuses writes; the log says why'

@@ -34,7 +34,7 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
   const runningProcesses = new Map<MetricsReporter, ReportState>()
   /** The summed counts of all processes that have ended. */
   let endedTotals: Promise<MetricsSnapshot> = Promise.resolve([])
-  let endedCount = 0
+  let endedProcessCount = 0
   let rendering: Promise<MetricsPage> | null = null
 
   return {
@@ -49,7 +49,7 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
       const state = runningProcesses.get(process)
       if (!state) return
       runningProcesses.delete(process)
-      endedCount++
+      endedProcessCount++
       const { lastReport, onReport } = state
       for (const listener of onReport) listener()
       if (lastReport) endedTotals = endedTotals.then(totals => addFinalCounts(totals, lastReport))
@@ -105,7 +105,7 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
         help: 'Processes of this node that ended: that crashed or were replaced.',
         type: 'counter',
         aggregator: 'sum',
-        values: [{ value: endedCount, labels: {} }],
+        values: [{ value: endedProcessCount, labels: {} }],
       },
     ]
   }

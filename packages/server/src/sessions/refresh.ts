@@ -159,8 +159,8 @@ function stateOf(
 }
 
 /**
- * The grace period is for clients that send no Idempotency-Key; a rotation with one can only be retried with the same
- * one. A period of zero disables it, even on a node whose clock is behind that of the node that rotated the token.
+ * The grace period is for clients that send no Idempotency-Key; a rotation with such a key can only be retried with the
+ * same key. A period of zero disables it, even on a node whose clock is behind that of the node that rotated the token.
  */
 function isInGracePeriod(session: Session, { refreshGraceSeconds }: SessionLifetimes, now: Instant): boolean {
   if (refreshGraceSeconds === 0 || session.retryKeys[0] !== '') return false

@@ -60,7 +60,7 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
           grantedAt: activeConsent?.grantedAt ?? grantedAt,
           revokedAt: null,
         }
-        await updateConsent(tx, userId, appId)
+        await consentUpdate(tx, userId, appId)
           .set({
             id: newConsent.id,
             scopes: JSON.stringify(newConsent.scopes),
@@ -71,7 +71,7 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
         return newConsent
       }),
     async withdraw(userId, appId, at) {
-      const row = await updateConsent(db, userId, appId)
+      const row = await consentUpdate(db, userId, appId)
         .set({ revoked_at: at })
         .where('revoked_at', 'is', null)
         .returningAll()
@@ -102,7 +102,7 @@ function consentsOf(db: Db, userId: string) {
   return db.selectFrom('consents').where('user_id', '=', userId)
 }
 
-export function updateConsent(db: Db, userId: string, appId: string) {
+export function consentUpdate(db: Db, userId: string, appId: string) {
   return db.updateTable('consents').where('user_id', '=', userId).where('app_id', '=', appId)
 }
 

@@ -115,13 +115,13 @@ async function applyLedger(db: Db, { entry: journaled }: EntryOf<'ledger'>): Pro
   const entry = toLedgerEntry(journaled)
   const { userId, amount, lineageId, createdAt } = entry
   if (!(await hasUser(db, userId))) return false
-  const inserted = await db
+  const insertedRow = await db
     .insertInto('ledger_entries')
     .values({ ...toRow(entry), balance_after: entry.balanceAfter })
     .onConflict(conflict => conflict.column('cause').doNothing())
     .returning('id')
     .executeTakeFirst()
-  if (!inserted) return true // The backup has the entry already.
+  if (!insertedRow) return true // The backup has the entry already.
   await db
     .insertInto('balances')
     .values({ user_id: userId, balance: 0 })

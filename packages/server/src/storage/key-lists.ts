@@ -128,10 +128,10 @@ async function newestActivePage(
     select * from (select * from (${selectKeys(sql`${withExpiry} limit ${maxRowsRead}`)}) as recent
       where expires_at > ${now} ${order} limit ${limit + 1}) as ending
     ) as active ${order} limit ${limit + 1}`.execute(db)
-  const readTo = rows[0]?.read_to
-  if (readTo === undefined) return null
-  if (readTo === null) return rows
-  return rows.length > limit && rows.every(row => row.created_at > readTo) ? rows : null
+  const oldestReadAt = rows[0]?.read_to
+  if (oldestReadAt === undefined) return null
+  if (oldestReadAt === null) return rows
+  return rows.length > limit && rows.every(row => row.created_at > oldestReadAt) ? rows : null
 }
 
 function selectKeys(condition: RawBuilder<unknown>): RawBuilder<ApiKeyRow> {

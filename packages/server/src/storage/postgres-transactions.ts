@@ -26,7 +26,7 @@ type Attempt<Outcome> = { events: Event[] } & (
 )
 
 export function createTransactions(connections: Connections, carrier: EventCarrier, log: Log) {
-  /** Publishes without retries: receivers also poll the database. Does nothing if NOTIFY published the events. */
+  /** Publishes without retries: receivers also poll the database. Does nothing if the transaction sent a NOTIFY. */
   function publishAfterCommit(events: readonly Event[]): void {
     if (carrier.notification) return
     for (const event of events) {

@@ -32,13 +32,13 @@ export function createQuotaStore({ db }: Pick<Statements, 'db'>): QuotaStore {
     },
     async lease({ id, refill }, min, max, now) {
       const remaining = remainingAt(now)
-      const leased = sql<number>`case when (${remaining}) < ${max} then (${remaining}) else cast(${max} as bigint) end`
+      const leasedCount = sql<number>`case when (${remaining}) < ${max} then (${remaining}) else cast(${max} as bigint) end`
       const nextRefillAt = refill && nextRefill(refill.every, now)
       const row = await db
         .updateTable('quotas')
         .set({
-          leased,
-          remaining: sql<number>`(${remaining}) - (${leased})`,
+          leased: leasedCount,
+          remaining: sql<number>`(${remaining}) - (${leasedCount})`,
           refills_at: sql`case when refills_at <= ${now} then cast(${nextRefillAt} as bigint) else refills_at end`,
         })
         .where('id', '=', id)

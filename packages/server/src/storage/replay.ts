@@ -1,7 +1,7 @@
 import type { ReplayChanges, ReplayStore } from '../backup/replay-store.ts'
 import type { Instant } from '../clock.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
-import { toConsent, updateConsent } from './consents.ts'
+import { consentUpdate, toConsent } from './consents.ts'
 import { countOf, type Statements } from './statements.ts'
 
 export function createReplayStore({ db }: Statements): ReplayStore & ReplayChanges {
@@ -108,7 +108,7 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
       return row ? { userId, appId, grantedAt: row.granted_at, revokedAt: at } : null
     },
     async withdrawConsentAsOf(userId, appId, at) {
-      const row = await updateConsent(db, userId, appId)
+      const row = await consentUpdate(db, userId, appId)
         .set({ revoked_at: at })
         .where('revoked_at', 'is', null)
         .where('granted_at', '<=', at)

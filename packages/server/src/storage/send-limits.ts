@@ -118,7 +118,7 @@ export async function sendTimes(db: Db, bucket: string, since: Instant, limit: n
   return rows.map(row => row.sent_at)
 }
 
-/** Deletes the sends of a bucket, so that they no longer count. The bucket and its count are kept. */
+/** Deletes the sends of a bucket, so that its limits ignore them. Keeps its `count`, which numbers further sends. */
 export async function clearSends(db: Db, bucket: string): Promise<void> {
   await db.deleteFrom('sends').where('bucket', '=', bucket).execute()
 }
@@ -146,7 +146,7 @@ export async function pruneSends(db: Db, before: Instant, batch: number): Promis
   return removedCount
 }
 
-/** Deletes buckets without sends, unless `count` shows that a send was recorded after the query. */
+/** Deletes buckets without sends, unless a send was recorded after the query, which increments the bucket's `count`. */
 async function pruneBuckets(db: Db, batch: number): Promise<void> {
   const emptyBuckets = await db
     .selectFrom('send_buckets')

@@ -83,11 +83,11 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   c.header('Retry-After', String(seconds))
   const { limited, noNewMail, limitIs } = texts.checkMail
   const [requestedLink] = kit.cookies.requestedLinks(c)
-  const hasMail = requestedLink?.email === parseEmailAddress(email)
+  const hasEarlierMail = requestedLink?.email === parseEmailAddress(email)
   // A client that may open the local inbox is the operator's, who can change the setting that limited the mail.
   const setting = kit.showsInbox(c) ? error.extras.setting : undefined
-  const problem = `${hasMail ? noNewMail : limited}${setting ? ` ${limitIs({ setting })}` : ''}`
-  if (requestedLink && hasMail)
+  const problem = `${hasEarlierMail ? noNewMail : limited}${setting ? ` ${limitIs({ setting })}` : ''}`
+  if (requestedLink && hasEarlierMail)
     return renderCheckMail(kit, c, requestedLink, { problem, pauseSeconds: seconds }, 429)
   return renderSignIn(kit, c, { problem, email, appId, pauseSeconds: seconds }, 429)
 }

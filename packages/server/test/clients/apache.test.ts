@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts'
 import { skipWithout } from '../support/missing-servers.ts'
 import { startProgram } from '../support/programs.ts'
 import { newPerson } from '../support/web.ts'
-import { EXAMPLES } from './example.ts'
+import { EXAMPLES_FOLDER } from './example.ts'
 import { signInOnPage, startRunning } from './running.ts'
 
 const openBrowser = sharedBrowser()
@@ -37,7 +37,7 @@ forEachEngine(engine => {
     })
     await startProgram(
       t,
-      [APACHE, '-DFOREGROUND', '-f', join(EXAMPLES, 'apache/httpd.conf')],
+      [APACHE, '-DFOREGROUND', '-f', join(EXAMPLES_FOLDER, 'apache/httpd.conf')],
       {
         KEYWAY_URL: web.url,
         KEYWAY_APP_ID: 'wiki',

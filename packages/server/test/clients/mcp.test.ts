@@ -14,12 +14,12 @@ import { signedInClient } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
 import { selfSignedCertificate } from '../support/smtp.ts'
 import type { WebServer } from '../support/web.ts'
-import { EXAMPLES, installExample, startExample } from './example.ts'
+import { EXAMPLES_FOLDER, installExample, startExample } from './example.ts'
 import { newPerson, startRunning } from './running.ts'
 
 const run = promisify(execFile)
 const ADA = 'ada@example.com'
-const EXAMPLE_FOLDER = join(EXAMPLES, 'mcp-server')
+const EXAMPLE_FOLDER = join(EXAMPLES_FOLDER, 'mcp-server')
 const SDK = join(EXAMPLE_FOLDER, 'node_modules/@modelcontextprotocol/sdk/dist/esm')
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 const CALLBACK = 'http://127.0.0.1:3999/callback'

@@ -11,7 +11,7 @@ import { freePort } from '../support/free-port.ts'
 import { nginxMissing, runNginx } from '../support/nginx.ts'
 import { caller } from '../support/services.ts'
 import { newPerson as newBrowser } from '../support/web.ts'
-import { EXAMPLES, installExample, startExample } from './example.ts'
+import { EXAMPLES_FOLDER, installExample, startExample } from './example.ts'
 import { newPerson, signInOnPage, startRunning } from './running.ts'
 
 const openBrowser = sharedBrowser()
@@ -78,7 +78,7 @@ forEachEngine(engine => {
 
 /** Starts nginx with the example's nginx.conf, in which the ports are replaced. */
 async function startNginx(t: TestContext, ports: Record<string, number>): Promise<void> {
-  const conf = readFileSync(join(EXAMPLES, 'nginx/nginx.conf'), 'utf8')
+  const conf = readFileSync(join(EXAMPLES_FOLDER, 'nginx/nginx.conf'), 'utf8')
   const confWithPorts = conf.replaceAll(/(?<=127\.0\.0\.1:)\d+/g, port => String(ports[port]))
   await runNginx(t, { 'nginx.conf': confWithPorts }, `http://localhost:${ports['8081']}/`)
 }

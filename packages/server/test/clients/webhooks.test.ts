@@ -11,7 +11,7 @@ import { freePort } from '../support/free-port.ts'
 import { until } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
 import { openEndpoint } from '../support/webhook-endpoint.ts'
-import { EXAMPLES, installExample, startExample } from './example.ts'
+import { EXAMPLES_FOLDER, installExample, startExample } from './example.ts'
 import { newPerson, startRunning } from './running.ts'
 
 const PRIVATE_NETWORKS = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
@@ -60,7 +60,7 @@ forEachEngine(engine => {
     const secondSecret = await webhooks.addSecret(newWebhook.webhook.id, BY_COMMAND_LINE)
     await webhooks.test(newWebhook.webhook.id, BY_COMMAND_LINE)
     const [{ headers, raw }] = endpoint.received as [(typeof endpoint.received)[0]]
-    const { Webhook } = createRequire(join(EXAMPLES, 'webhooks/receiver.mjs'))('standardwebhooks')
+    const { Webhook } = createRequire(join(EXAMPLES_FOLDER, 'webhooks/receiver.mjs'))('standardwebhooks')
     for (const secret of [newWebhook.secret, secondSecret.secret])
       assert.equal(new Webhook(secret).verify(raw, headers).type, 'webhook.test')
     const wrongVerifier = new Webhook(`whsec_${Buffer.alloc(32).toString('base64')}`)

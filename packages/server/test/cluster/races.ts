@@ -58,9 +58,9 @@ export async function raceRevocations(
   for (let round = 0; round < rounds; round++) {
     const { id, key } = (await createKey(origins[round % 2]!, session.access_token)).body
     const firstSuccess = Promise.withResolvers<void>()
-    let isAnswered = false
+    let isRevocationAnswered = false
     const work = async (n: number): Promise<void> => {
-      const startsAfterAnswer = isAnswered
+      const startsAfterAnswer = isRevocationAnswered
       const { status } = await exchange(origins[n % 2]!, key)
       if (startsAfterAnswer) return assert.equal(status, 401, `round ${round}`)
       if (status === 200) firstSuccess.resolve()
@@ -69,7 +69,7 @@ export async function raceRevocations(
     const allWork = Promise.all(Array.from({ length: WORKERS }, (_, n) => work(n)))
     await Promise.race([firstSuccess.promise, allWork])
     assert.equal((await revokeKey(origins[round % 2]!, session.access_token, id)).status, 200)
-    isAnswered = true
+    isRevocationAnswered = true
     await allWork
   }
 }

@@ -15,8 +15,8 @@ import { Random } from '../support/random.ts'
 
 const ADMIN = 'admin@example.com'
 /** The only address that may be called; the next one of the same machine must never be called. */
-const ALLOWED = '127.0.0.1'
-const FORBIDDEN = '127.0.0.2'
+const ALLOWED_ADDRESS = '127.0.0.1'
+const FORBIDDEN_ADDRESS = '127.0.0.2'
 const WORKERS = 12
 /** The pause between attempts, so that a restarting node is not called in a tight loop. */
 const RETRY_MS = 50
@@ -47,7 +47,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   const settings = {
     KEYWAY_DATABASE_URL: databaseUrl,
     KEYWAY_ADMIN_EMAILS: ADMIN,
-    KEYWAY_WEBHOOK_PRIVATE_NETWORKS: `${ALLOWED}/32`,
+    KEYWAY_WEBHOOK_PRIVATE_NETWORKS: `${ALLOWED_ADDRESS}/32`,
   }
   const ports = await Promise.all(Array.from({ length: options.nodes }, () => freePort()))
   const start = (index: number) =>
@@ -181,7 +181,7 @@ async function openFailingEndpoint(t: TestContext, random: Random, redirectTarge
   const acceptedSequences = new Map<string, number[]>()
   const failures = new Map<string, number>()
   const counts = { calls: 0, accepted: 0 }
-  const url = await listen(t, ALLOWED, (raw, response) => {
+  const url = await listen(t, ALLOWED_ADDRESS, (raw, response) => {
     counts.calls++
     const { data, sequence } = JSON.parse(raw)
     const event = `${data.key_id} ${sequence}`
@@ -203,7 +203,7 @@ async function openFailingEndpoint(t: TestContext, random: Random, redirectTarge
 
 async function openForbidden(t: TestContext) {
   let calls = 0
-  const url = await listen(t, FORBIDDEN, (_raw, response) => {
+  const url = await listen(t, FORBIDDEN_ADDRESS, (_raw, response) => {
     calls++
     response.end()
   })

@@ -160,10 +160,10 @@ describe('postgres', { skip: postgresMissing() }, () => {
     const { storage, proxy } = await openThroughProxy(t)
     const user = aUser()
     proxy.cutCommits(1, 'unanswered')
-    const transaction = storage.transaction(async tx => {
+    const pendingTransaction = storage.transaction(async tx => {
       await tx.users.insert(user)
     })
-    await assert.rejects(transaction, { code: 'unavailable' })
+    await assert.rejects(pendingTransaction, { code: 'unavailable' })
   })
 
   test('cutting all connections fails only calls in progress; the next call succeeds', async t => {

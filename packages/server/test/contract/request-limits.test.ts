@@ -105,12 +105,12 @@ forEachEngine(engine => {
         const windows: RequestLimit[] = [{ limit, per }]
         const stepMs = 20
         const length = per === 'second' ? 15 * SECOND : MINUTE
-        const perStep = (3 * limit * stepMs) / WINDOW_MS[per]
+        const requestsPerStep = (3 * limit * stepMs) / WINDOW_MS[per]
         let dueCount = 0
         let passed = 0
         let sentCount = 0
         for (let at = 0; at < length; at += stepMs) {
-          for (dueCount += perStep; dueCount >= 1; dueCount--)
+          for (dueCount += requestsPerStep; dueCount >= 1; dueCount--)
             if (
               (await attempt(nodes[sentCount++ % count]!, windows, 1, `${limit} per ${per}`)) ===
               'let through'

@@ -84,7 +84,7 @@ export function createMachine(options: MachineOptions): Machine {
     return file
   }
 
-  /** Replaces db1's address in the text of its configuration, except in lines that list all machines. */
+  /** Puts this machine's address in place of db1's, which deploy files have, except in lines that list all machines. */
   function withOwnAddress(text: string): string {
     return text
       .split('\n')

@@ -45,8 +45,8 @@ export async function checkMessages(
       ]).flat(),
     )
     await wait(ARRIVAL_MS)
-    const isSlow = !isMixed && sentMessages.some(({ tookMs }) => tookMs >= RELAY_TIMEOUT_MS)
-    const violations = sentMessages.flatMap(each => violationsOf(each, agents, isSlow))
+    const isMachineSlow = !isMixed && sentMessages.some(({ tookMs }) => tookMs >= RELAY_TIMEOUT_MS)
+    const violations = sentMessages.flatMap(each => violationsOf(each, agents, isMachineSlow))
     return { count: sentMessages.length, violations: [...new Set(violations)] }
   } finally {
     for (const { socket } of agents) socket.terminate()
@@ -81,13 +81,13 @@ async function send(from: HubSocket, to: string, expected: number): Promise<Sent
 function violationsOf(
   { text, expected, delivered }: SentProbe,
   agents: readonly HubSocket[],
-  isSlow: boolean,
+  isMachineSlow: boolean,
 ): string[] {
   const arrivedCount = agents.flatMap(({ frames }) => frames.filter(({ data }) => data === text)).length
   const violations: string[] = []
   if (arrivedCount !== expected)
     violations.push(`a message reached ${arrivedCount} agents instead of ${expected}`)
-  if (delivered > arrivedCount || (delivered < arrivedCount && !isSlow))
+  if (delivered > arrivedCount || (delivered < arrivedCount && !isMachineSlow))
     violations.push(`delivered was ${delivered}, and ${arrivedCount} messages arrived`)
   return violations
 }

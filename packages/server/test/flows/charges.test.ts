@@ -11,7 +11,7 @@ import { untilAnswered } from '../ops/raced-charges.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
-const HUB = { id: 'hub' }
+const HUB_APP = { id: 'hub' }
 const CENT = MICROS_PER_DOLLAR / 100
 
 async function withUser(services: Services) {
@@ -26,7 +26,7 @@ forEachEngine(engine => {
   test('a charge reduces the balance and is in the ledger', async t => {
     const services = await openServices(engine, t)
     const { userId, charges, wantedCharge, balance } = await withUser(services)
-    const entry = await charges.charge(HUB, wantedCharge, 'first-charge-0001')
+    const entry = await charges.charge(HUB_APP, wantedCharge, 'first-charge-0001')
     assert.deepEqual(
       [entry.kind, entry.amount, entry.balanceAfter, entry.appId, entry.description],
       ['charge', -CENT, TRIAL_CREDIT - CENT, 'hub', 'one call'],
@@ -39,7 +39,7 @@ forEachEngine(engine => {
   test('a repeated request with the same Idempotency-Key charges once, also twenty concurrent ones', async t => {
     const services = await openServices(engine, t)
     const { charges, wantedCharge, balance } = await withUser(services)
-    const { won, refused } = await race(20, () => charges.charge(HUB, wantedCharge, 'same-key-00000001'))
+    const { won, refused } = await race(20, () => charges.charge(HUB_APP, wantedCharge, 'same-key-00000001'))
     assert.deepEqual(refused, [])
     assert.equal(new Set(won.map(({ id }) => id)).size, 1)
     assert.equal(await balance(), TRIAL_CREDIT - CENT)
@@ -49,10 +49,10 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { charges, wantedCharge, balance } = await withUser(services)
     const key = 'one-key-000000001'
-    await charges.charge(HUB, wantedCharge, key)
+    await charges.charge(HUB_APP, wantedCharge, key)
     for (const change of [{ amount: 2 * CENT }, { description: 'another' }, { userId: newId(1) }]) {
       assert.equal(
-        await refusedWith(charges.charge(HUB, { ...wantedCharge, ...change }, key)),
+        await refusedWith(charges.charge(HUB_APP, { ...wantedCharge, ...change }, key)),
         'idempotency_conflict',
       )
     }
@@ -63,7 +63,7 @@ forEachEngine(engine => {
   test('an Idempotency-Key expires after 24 hours, and can then be used again', async t => {
     const services = await openServices(engine, t)
     const { charges, wantedCharge } = await withUser(services)
-    const charge = () => charges.charge(HUB, wantedCharge, 'daily-key-0000001')
+    const charge = () => charges.charge(HUB_APP, wantedCharge, 'daily-key-0000001')
     const ids = new Set([(await charge()).id])
     for (let day = 0; day < 3; day++) {
       services.clock.advance(IDEMPOTENCY_WINDOW - 1)
@@ -78,11 +78,11 @@ forEachEngine(engine => {
   test('a repeated request gets the same answer after the authorisation was withdrawn', async t => {
     const services = await openServices(engine, t)
     const { userId, charges, wantedCharge } = await withUser(services)
-    const firstEntry = await charges.charge(HUB, wantedCharge, 'kept-key-00000001')
+    const firstEntry = await charges.charge(HUB_APP, wantedCharge, 'kept-key-00000001')
     await services.accounts.withdraw(userId, 'hub', caller())
-    assert.deepEqual(await charges.charge(HUB, wantedCharge, 'kept-key-00000001'), firstEntry)
+    assert.deepEqual(await charges.charge(HUB_APP, wantedCharge, 'kept-key-00000001'), firstEntry)
     assert.equal(
-      await refusedWith(charges.charge(HUB, wantedCharge, 'new-key-000000001')),
+      await refusedWith(charges.charge(HUB_APP, wantedCharge, 'new-key-000000001')),
       'charge_not_authorized',
     )
   })
@@ -92,11 +92,11 @@ forEachEngine(engine => {
     const { charges, wantedCharge, balance } = await withUser(services)
     const excessiveCharge = { ...wantedCharge, amount: TRIAL_CREDIT + 1 }
     assert.equal(
-      await refusedWith(charges.charge(HUB, excessiveCharge, 'big-key-000000001')),
+      await refusedWith(charges.charge(HUB_APP, excessiveCharge, 'big-key-000000001')),
       'insufficient_balance',
     )
     assert.equal(await balance(), TRIAL_CREDIT)
-    await charges.charge(HUB, { ...wantedCharge, amount: TRIAL_CREDIT }, 'big-key-000000001')
+    await charges.charge(HUB_APP, { ...wantedCharge, amount: TRIAL_CREDIT }, 'big-key-000000001')
     assert.equal(await balance(), 0)
   })
 
@@ -109,9 +109,9 @@ forEachEngine(engine => {
       const newKey = { name: null, scopes: null, expiresAt: null, appId: 'hub', allowedNetworks: [], limits }
       return (await services.apiKeys.create(userId, newKey, caller())).apiKey.id
     }
-    await charges.charge(HUB, wantedCharge, 'used-key-00000001')
+    await charges.charge(HUB_APP, wantedCharge, 'used-key-00000001')
     const rejects = (change: object, key: string, refusal: object) =>
-      assert.rejects(charges.charge(HUB, { ...wantedCharge, ...change }, key), refusal)
+      assert.rejects(charges.charge(HUB_APP, { ...wantedCharge, ...change }, key), refusal)
     await rejects({ amount: 2 * CENT }, 'used-key-00000001', {
       message: 'This Idempotency-Key was used for another charge. Use a new one for each charge.',
     })
@@ -127,7 +127,7 @@ forEachEngine(engine => {
       ['total', 'in total', undefined],
     ] as const)
       await assert.rejects(
-        charges.charge(HUB, { ...wantedCharge, keyId: await keyWith(per) }, `limited-${per}-0000001`),
+        charges.charge(HUB_APP, { ...wantedCharge, keyId: await keyWith(per) }, `limited-${per}-0000001`),
         (error: KeywayError) => {
           const message = `This charge would pass what the key may spend ${period}. Nothing was charged.`
           assert.deepEqual([error.message, error.extras.retryAfter], [message, retryAfter])
@@ -169,7 +169,7 @@ forEachEngine(engine => {
       Array.from({ length: 500 }, (_, index) =>
         untilAnswered(
           [charges, chargesOfOtherNode][index % 2]!,
-          HUB,
+          HUB_APP,
           wantedCharge,
           `raced-key-${index}-00000`,
         ),

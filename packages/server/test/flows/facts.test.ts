@@ -313,7 +313,7 @@ forEachEngine(engine => {
       ...restrictionFacts(endingInFeed.id, 1),
       endingFact(endingInFeed.id, FEED_WINDOW),
     ])
-    // No ending is recorded if the old key expires later: tokens from before the rotation have expired by then.
+    // No ending is recorded if the old key expires after FEED_WINDOW: tokens from before the rotation expire sooner.
     const endingAfterFeed = await insert()
     assert.deepEqual(
       await factsOf(replace(endingAfterFeed.id, NOW + 1 + FEED_WINDOW)),

@@ -53,7 +53,7 @@ function createBreakableStorage(storage: DatabaseStorage) {
   }
 }
 
-async function openBreakable(engine: EngineName, t: TestContext) {
+async function openWithBreakableStorage(engine: EngineName, t: TestContext) {
   const services = await openServices(engine, t)
   const { node, whileLosing } = createBreakableStorage(services.opened.storage)
   const breakable = await openServices(engine, t, { on: { node, of: services.opened } })
@@ -76,7 +76,7 @@ const NEW_KEY = { name: 'a key', scopes: null, appId: 'console', allowedNetworks
 
 forEachEngine(engine => {
   test('a created key is returned although the answer to its COMMIT was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const { user } = await services.signIn('ann@example.com')
     const createdKey = await loseCommitThenAnswer({ whileLosing }, () =>
       breakable.apiKeys.create(user.id, NEW_KEY, caller()),
@@ -97,7 +97,7 @@ forEachEngine(engine => {
   })
 
   test('of two keys of one id the second is refused, also where the answer to its COMMIT was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const { user } = await services.signIn('ann@example.com')
     const newKey = { ...NEW_KEY, id: newId(services.clock.now()) }
     const call = () => breakable.apiKeys.create(user.id, newKey, caller())
@@ -127,7 +127,7 @@ forEachEngine(engine => {
   })
 
   test('a revocation is answered as done only if it was, where the answer to its COMMIT was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const { user } = await services.signIn('ann@example.com')
     const createKey = () => services.apiKeys.create(user.id, NEW_KEY, caller())
     const [revokedByOwner, revokedByOperator, revokedByHolder] = [
@@ -165,7 +165,7 @@ forEachEngine(engine => {
   })
 
   test('a change of a key is answered as done only if it was, where the answer to its COMMIT was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const { user } = await services.signIn('ann@example.com')
     const { apiKey } = await services.apiKeys.create(user.id, NEW_KEY, caller())
     const call = () => breakable.apiKeys.update(user.id, apiKey.id, { name: 'another' }, 'person')
@@ -175,7 +175,7 @@ forEachEngine(engine => {
   })
 
   test('a charge and a credit are booked once, where the answer to their COMMIT was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const { user } = await services.signIn('ann@example.com')
     const balance = () => services.store.billing.balance(user.id)
     const start = await balance()
@@ -193,7 +193,7 @@ forEachEngine(engine => {
   })
 
   test('sign-in, refresh and sign-out are atomic, where the answer to their COMMIT was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const email = address('ann@example.com')
     const { loginId } = await loseCommitThenAnswer({ whileLosing }, () =>
       breakable.magicLinks.send({ email, appId: 'console' }, caller()),
@@ -226,7 +226,7 @@ forEachEngine(engine => {
   })
 
   test('a reused refresh token is refused as reused only after its session has ended, where the answer was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const { tokens, session } = await services.signIn('ann@example.com')
     await services.sessions.refresh(tokens.refreshToken, null, caller())
     const refreshAgain = () => breakable.sessions.refresh(tokens.refreshToken, null, caller())
@@ -237,7 +237,7 @@ forEachEngine(engine => {
   })
 
   test('a wrong code counts once and is refused as wrong, where the answer to its COMMIT was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const email = address('ann@example.com')
     const { loginId, code } = await services.sendTo(email)
     const wrongCode = String((Number(code) + 1) % 1e8).padStart(8, '0')
@@ -249,7 +249,7 @@ forEachEngine(engine => {
   })
 
   test('a rotation of the signing keys is atomic, where the answer to its COMMIT was lost', async t => {
-    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const { services, breakable, whileLosing } = await openWithBreakableStorage(engine, t)
     const keyCountBefore = services.signingKeys.jwks().keys.length
     assert.equal(
       await refusedWith(whileLosing('commit', () => breakable.signingKeys.rotate())),

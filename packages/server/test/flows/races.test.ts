@@ -48,12 +48,16 @@ forEachEngine(engine => {
     assert.equal(afterUse, 'magic_link_used')
     const afterExpiry = await verify(async () => services.clock.advance(MAGIC_LINK_LIFETIME))
     assert.equal(afterExpiry, 'magic_link_expired')
-    const liveSessions = async () =>
+    const countLiveSessions = async () =>
       (await services.sessions.list(user.id, { limit: 50, after: null })).rows.length
-    const liveBefore = await liveSessions()
+    const liveCountBefore = await countLiveSessions()
     assert.equal(await verify(() => services.users.suspend(user.id)), 'account_suspended')
     await services.users.activate(user.id)
-    assert.equal(await liveSessions(), 0, `${liveBefore} ended with the suspension, and none was added`)
+    assert.equal(
+      await countLiveSessions(),
+      0,
+      `${liveCountBefore} ended with the suspension, and none was added`,
+    )
   })
 
   test('a sign-in is refused as invalid when its link was deleted after it was read', async t => {

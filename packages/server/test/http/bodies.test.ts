@@ -180,9 +180,9 @@ test('a mistyped name of a required field is named beside the missing field, whe
     addressErrors.map(({ field }: { field: string }) => field),
     ['email', 'e_mail'],
   )
-  const withOptional = await errorsOf(SEND_PATH, { app_idd: 'shop' })
+  const optionalFieldErrors = await errorsOf(SEND_PATH, { app_idd: 'shop' })
   assert.deepEqual(
-    withOptional.map(({ field }: { field: string }) => field),
+    optionalFieldErrors.map(({ field }: { field: string }) => field),
     ['email'],
     'an unknown field that is near an optional one stays ignored',
   )

@@ -19,7 +19,7 @@ async function open(engine: EngineName, t: TestContext) {
 }
 
 /** Fields that only operators see. */
-const OPERATORS_ONLY = ['external_id', 'audit_events']
+const OPERATOR_FIELDS = ['external_id', 'audit_events']
 
 forEachEngine(engine => {
   test('everything about a person is one JSON document, with all pages of every list and no secret', async t => {
@@ -69,7 +69,7 @@ forEachEngine(engine => {
       assert.ok(!text.includes(secret))
     assert.ok(!text.includes('"last_error":'))
     assert.deepEqual(
-      Object.keys(body).filter(name => OPERATORS_ONLY.includes(name)),
+      Object.keys(body).filter(name => OPERATOR_FIELDS.includes(name)),
       [],
     )
   })

@@ -139,8 +139,8 @@ forEachEngine(engine => {
     assert.equal((await rotate(compliantKey.id)).status, 201)
     assert.equal((await post('/auth/agent-token', { api_key: oldKey.key })).status, 200, 'older keys stay')
 
-    const device = await approvedDevice(server, ['agent:connect', 'agents:read'])
-    const createKeyOfDevice = (body: object) => call('POST', '/v1/api-keys', { token: device, body })
+    const deviceToken = await approvedDevice(server, ['agent:connect', 'agents:read'])
+    const createKeyOfDevice = (body: object) => call('POST', '/v1/api-keys', { token: deviceToken, body })
     assertRefused(await createKeyOfDevice({}), 'allowed_scopes')
     const creationAnswer = await createKeyOfDevice({ scopes: ['agent:connect'] })
     assert.equal(creationAnswer.status, 201, creationAnswer.text)

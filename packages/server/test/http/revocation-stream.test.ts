@@ -15,7 +15,7 @@ forEachEngine(engine => {
     const { id } = await server.createKey(tokens.accessToken)
     const stream = await follow(secret)
     const otherStream = await follow(await replaceSecret())
-    // Only the newest two secrets are valid, so this ends the first.
+    // Only the newest two secrets are valid, so this third one invalidates `secret`.
     await replaceSecret()
     await server.call('DELETE', `/v1/api-keys/${id}`, { token: tokens.accessToken })
     const startedAt = performance.now()

@@ -115,12 +115,12 @@ forEachEngine(engine => {
     await server.signIn('bob@example.com')
     await statistics.measure(1)
     await statistics.flush()
-    const lastPeople = async () => (await statistics.report({ bucket: 'hour' })).at(-1)!.people
-    assert.equal(await lastPeople(), 1)
+    const latestPeopleCount = async () => (await statistics.report({ bucket: 'hour' })).at(-1)!.people
+    assert.equal(await latestPeopleCount(), 1)
     clock.advance(HOUR)
     await statistics.measure(1)
     await statistics.flush()
-    assert.equal(await lastPeople(), 2)
+    assert.equal(await latestPeopleCount(), 2)
     const storedCount = async (unit: 'hour' | 'day') =>
       (await store.statistics.read(unit, 0, Number.MAX_SAFE_INTEGER)).length
     clock.advance(90 * DAY)

@@ -50,9 +50,11 @@ async function runCheck(check: Check, hub: HubUnderTest, options: ConformanceOpt
   if (check.slow && !options.slow) return { check, outcome: 'skipped', why: 'needs --slow' }
   if (check.needsOwner && !options.accessToken)
     return { check, outcome: 'skipped', why: 'needs --access-token' }
-  const deadline = AbortSignal.timeout(check.slow ? SLOW_DEADLINE_MS : (options.deadlineMs ?? DEADLINE_MS))
+  const deadlineSignal = AbortSignal.timeout(
+    check.slow ? SLOW_DEADLINE_MS : (options.deadlineMs ?? DEADLINE_MS),
+  )
   const timedOut = new Promise<never>((_, reject) =>
-    deadline.addEventListener('abort', () => reject(new Error('no answer in time'))),
+    deadlineSignal.addEventListener('abort', () => reject(new Error('no answer in time'))),
   )
   try {
     await Promise.race([check.run(hub), timedOut])

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import { checkFrames, checkPresence } from './support/presence-history.ts'
 
-const SEEDS = Number(process.env.PRESENCE_SEEDS ?? 60)
+const SEED_COUNT = Number(process.env.PRESENCE_SEEDS ?? 60)
 const FIRST_SEED = Number(process.env.PRESENCE_SEED ?? 1)
 
 // PRESENCE_SEED=n repeats one seed; `npm run test:slow` runs ten thousand.
@@ -11,14 +11,14 @@ describe('what watchers receive', () => {
   test('has no gap and no stale connection, whatever is lost, delayed, cut off or killed', async () => {
     let frames = 0
     const reasons = new Set<string>()
-    const seeds = process.env.PRESENCE_SEED === undefined ? SEEDS : 1
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + seeds; seed++) {
+    const seedCount = process.env.PRESENCE_SEED === undefined ? SEED_COUNT : 1
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + seedCount; seed++) {
       const summary = await checkPresence(seed)
       frames += summary.frames
       for (const reason of summary.left) reasons.add(reason)
     }
-    if (seeds < 20) return
-    assert.ok(frames > 20 * seeds, `${frames} frames are too few to show anything`)
+    if (seedCount < 20) return
+    assert.ok(frames > 20 * seedCount, `${frames} frames are too few to show anything`)
     assert.deepEqual([...reasons].sort(), ['closed', 'lost', 'node_lost'])
   })
 

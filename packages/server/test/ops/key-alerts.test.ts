@@ -157,16 +157,16 @@ forEachEngine(engine => {
     await services.limiter.consume(apiKey, 7)
     assert.deepEqual(await mailedAlerts(), [])
     await services.limiter.consume(apiKey, 1)
-    const atEightyPercent = ['quota per total 80, 8 used', 'requests per hour 80, 8 used']
-    assert.deepEqual(await mailedAlerts(), atEightyPercent)
+    const alertsAtEightyPercent = ['quota per total 80, 8 used', 'requests per hour 80, 8 used']
+    assert.deepEqual(await mailedAlerts(), alertsAtEightyPercent)
     assert.equal(await refusedWith(services.limiter.consume(apiKey, 3)), 'quota_exhausted')
-    assert.deepEqual(await mailedAlerts(), ['quota per total 100, ? used', ...atEightyPercent])
+    assert.deepEqual(await mailedAlerts(), ['quota per total 100, ? used', ...alertsAtEightyPercent])
     await services.limiter.consume(apiKey, 2)
     assert.deepEqual(await mailedAlerts(), [
       'quota per total 100, ? used',
-      atEightyPercent[0],
+      alertsAtEightyPercent[0],
       'requests per hour 100, 10 used',
-      atEightyPercent[1],
+      alertsAtEightyPercent[1],
     ])
   })
 

@@ -35,11 +35,11 @@ test('requests that the client aborts are not logged', async t => {
 
 test('two hundred refusals write no more log lines than the limit', async t => {
   const lines: string[] = []
-  const sameMinute = () => 0
+  const stoppedClock = () => 0
   const { url } = await startKeyway(
     t,
     { KEYWAY_FAILURE_LIMITS: '10000/minute' },
-    { log: createLog('info', { write: line => void lines.push(line) }, sameMinute) },
+    { log: createLog('info', { write: line => void lines.push(line) }, stoppedClock) },
   )
   const linesBefore = lines.length
   const body = JSON.stringify({ api_key: `svc_${'a'.repeat(32)}` })

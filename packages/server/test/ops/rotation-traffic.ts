@@ -34,11 +34,11 @@ export async function startPair<Node extends BalancedNode>(
   const nodes: (Node | null)[] = [await start(secrets), await start(secrets)]
   const requestsInProgress = new Map<Node, number>()
   const liveNodes = () => nodes.filter(node => node !== null)
-  let nextNode = 0
+  let nextIndex = 0
   return {
     live: liveNodes,
     async through(request) {
-      const node = liveNodes()[nextNode++ % liveNodes().length]!
+      const node = liveNodes()[nextIndex++ % liveNodes().length]!
       requestsInProgress.set(node, (requestsInProgress.get(node) ?? 0) + 1)
       try {
         return await request(node.origin)

@@ -113,9 +113,9 @@ export class SimulatedNode extends SimulatedProcess {
     const timers = createTimers({ ...services, clockReference })
     const logoutDelivery = createLogoutDelivery(services as never)
     const webhookDelivery = createWebhookDelivery(services as never, nodeId)
-    const periodic = [timers, services.signingKeys, services.policies, services.imported]
-    for (const each of [...periodic, logoutDelivery, webhookDelivery]) each.start()
-    this.#stops = [...periodic, logoutDelivery, webhookDelivery].map(each => () => each.stop())
+    const periodicServices = [timers, services.signingKeys, services.policies, services.imported]
+    for (const each of [...periodicServices, logoutDelivery, webhookDelivery]) each.start()
+    this.#stops = [...periodicServices, logoutDelivery, webhookDelivery].map(each => () => each.stop())
   }
 
   /** Accepts an agent's connection as after its HTTP handshake, which is not simulated. */

@@ -49,7 +49,7 @@ export class Person extends SimulatedProcess {
     return this.random.bytes(16).toString('hex')
   }
 
-  /** Signs in for the first time, and acts until the world comes to rest. */
+  /** Signs in and acts at random, until `World.isResting`. */
   async live(): Promise<void> {
     while (!this.world.isResting) {
       await this.pause(

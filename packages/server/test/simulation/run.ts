@@ -26,7 +26,7 @@ const { values } = parseArgs({
   },
 })
 
-if (values.broken === 'all') process.exit(findAllVariants())
+if (values.broken === 'all') process.exit(runAllVariants())
 const expectedViolation = values.broken ? applyVariant(values.broken) : null
 installGlobals()
 const { migratedDatabase } = await import('./database-image.ts')
@@ -64,7 +64,7 @@ function hasAnotherSeed(): boolean {
   return seed < firstSeed + Number(values.seeds)
 }
 
-function findAllVariants(): number {
+function runAllVariants(): number {
   const missedVariants = BROKEN_VARIANTS.filter(({ name }) => {
     console.log(`--- ${name}`)
     const args = [import.meta.filename, '--broken', name, '--first', values.first]

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-const CHUNK = 500
+const LINES_PER_HASH_UPDATE = 500
 
 /** The record of a run: lines that say what happened, and their hash, which is equal for equal runs. */
 export class Trace {
@@ -17,7 +17,7 @@ export class Trace {
     const line = `${at.toFixed(3)} ${process}: ${what}`
     this.#print?.(line)
     this.#lines.push(line)
-    if (this.#lines.length >= CHUNK) this.#flush()
+    if (this.#lines.length >= LINES_PER_HASH_UPDATE) this.#flush()
   }
 
   /** Ends the record; returns its hash. */

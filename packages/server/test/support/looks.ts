@@ -61,16 +61,16 @@ async function checkPage(
   await resize(page, everything ? DESKTOP_WIDTH : NARROWEST_WIDTH)
   await visit(page, url)
   if (measureLoad) {
-    const { bytes, shifts } = await measureLoad()
+    const { bytes, layoutShift } = await measureLoad()
     findings.weights.set(url, bytes)
-    if (shifts >= MAX_SHIFT) findings.shifted.push(`${url} moves by ${shifts}`)
+    if (layoutShift >= MAX_SHIFT) findings.shifted.push(`${url} moves by ${layoutShift}`)
     findings.unreached.push(...(await keyboardFindings(page)).map(text => `${url}: ${text}`))
   }
   await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
   if (axe) await page.evaluate(axe)
   for (const width of [NARROWEST_WIDTH, PHONE_WIDTH, DESKTOP_WIDTH]) {
     await resize(page, width)
-    const overflows = await page.evaluate<string[]>(TOO_WIDE)
+    const overflows = await page.evaluate<string[]>(FIND_OVERFLOWS)
     findings.tooWide.push(...overflows.map(text => `${url} in ${language} at ${width}: ${text}`))
     if (!axe || width === NARROWEST_WIDTH) continue
     const colorScheme = width === PHONE_WIDTH ? 'dark' : 'light'
@@ -108,7 +108,7 @@ async function violationsOf(page: Page): Promise<string[]> {
  * A script that returns how much wider than the window the page is, with the elements that overflow, and the table
  * cells whose content overflows into the next cell.
  */
-const TOO_WIDE = `(() => {
+const FIND_OVERFLOWS = `(() => {
   const found = []
   const overflow = document.documentElement.scrollWidth - innerWidth
   if (overflow > 0) {
@@ -145,7 +145,7 @@ window.settled = async () => {
 }`
 
 /** Measures the size of the last page load, and its layout shift. */
-type MeasureLoad = () => Promise<{ bytes: number; shifts: number }>
+type MeasureLoad = () => Promise<{ bytes: number; layoutShift: number }>
 
 async function watchLoads(page: Page): Promise<MeasureLoad> {
   let bodies: Promise<number>[] = []
@@ -159,9 +159,9 @@ async function watchLoads(page: Page): Promise<MeasureLoad> {
     bodies.push(answer.body().then(({ length }) => length, zero))
   })
   return async () => {
-    const shifts = await page.evaluate<number>('window.settled()')
+    const layoutShift = await page.evaluate<number>('window.settled()')
     const bytes = (await Promise.all(bodies)).reduce((sum, size) => sum + size, 0)
-    return { bytes, shifts }
+    return { bytes, layoutShift }
   }
 }
 

@@ -213,12 +213,12 @@ function observers(recorder: Recorder) {
   }
 
   async function scrape(metrics: Metrics | undefined): Promise<void> {
-    const rendered = metrics?.render().then(
+    const rendering = metrics?.render().then(
       ({ body }) => recorder.output('metrics', body),
       () => {},
     )
     await Promise.race([
-      rendered,
+      rendering,
       new Promise(resolve => unmockedSetTimeout(resolve, SCRAPE_TIMEOUT_MS).unref()),
     ])
   }

@@ -55,15 +55,15 @@ async function runTests(args: string[]): Promise<number> {
     NODE_OPTIONS: withPreloads(process.env.NODE_OPTIONS ?? ''),
   }
   try {
-    const slowestFile = join(recording, 'slowest.txt')
+    const slowestTestsFile = join(recording, 'slowest.txt')
     const reporters = options.some(option => option.startsWith('--test-reporter'))
       ? []
-      : reportersTo(slowestFile)
+      : reportersTo(slowestTestsFile)
     const status = await runNode(
       ['--test', ...DEFAULTS, ...reporters, ...options, ...groupByFolder(files, ROOT, recording)],
       environment,
     )
-    if (existsSync(slowestFile)) process.stdout.write(readFileSync(slowestFile, 'utf8'))
+    if (existsSync(slowestTestsFile)) process.stdout.write(readFileSync(slowestTestsFile, 'utf8'))
     return reportSecrets(recording) ? status : status || 1
   } finally {
     await cluster?.stop()
@@ -71,12 +71,12 @@ async function runTests(args: string[]): Promise<number> {
 }
 
 /** The default reporter, and one that writes the ten slowest tests to a file, shown after the summary. */
-function reportersTo(slowest: string): string[] {
+function reportersTo(slowestTestsFile: string): string[] {
   return [
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
     `--test-reporter=${join(import.meta.dirname, 'slowest-tests.mjs')}`,
-    `--test-reporter-destination=${slowest}`,
+    `--test-reporter-destination=${slowestTestsFile}`,
   ]
 }
 

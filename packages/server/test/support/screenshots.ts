@@ -30,7 +30,7 @@ const SCHEMES = ['light', 'dark'] as const
 const UNTIL_DRAWN = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))'
 const ADA = 'ada@example.com'
 const nameFilter = process.argv[2] ?? ''
-const IMAGES = fileURLToPath(new URL('../../../../docs/images', import.meta.url))
+const IMAGES_FOLDER = fileURLToPath(new URL('../../../../docs/images', import.meta.url))
 const README_IMAGES: Readonly<Record<string, string>> = {
   '10-key-live-desktop-light.png': 'new-key.png',
   '13-keys-desktop-light.png': 'keys.png',
@@ -272,6 +272,6 @@ async function capture(page: Page, name: string): Promise<void> {
 
 /** Where to write a screenshot; null if the argument of the command line does not select it. */
 function pathOf(file: string): string | null {
-  if (nameFilter === 'readme') return README_IMAGES[file] ? join(IMAGES, README_IMAGES[file]) : null
+  if (nameFilter === 'readme') return README_IMAGES[file] ? join(IMAGES_FOLDER, README_IMAGES[file]) : null
   return file.includes(nameFilter) ? join(FOLDER, file) : null
 }

@@ -59,15 +59,15 @@ describe('packages needed by several processes', () => {
   })
 
   test('are not retried by processes that waited for a failed installation, but by the next one', async t => {
-    const releaseAnswer = Promise.withResolvers<void>()
+    const answerReleased = Promise.withResolvers<void>()
     const { folder, downloads } = await npmFolder(t, async (_, response) => {
-      await releaseAnswer.promise
+      await answerReleased.promise
       response.writeHead(404).end()
     })
     const failingInstaller = startProgram(t, folder, CLIENT)
     const waiters = [1, 2, 3].map(() => startProgram(t, folder, `console.error('started')\n${CLIENT}`))
     await Promise.all(waiters.map(child => once(child.stderr!, 'data')))
-    releaseAnswer.resolve()
+    answerReleased.resolve()
     assert.deepEqual(await Promise.all([failingInstaller, ...waiters].map(output)), Array(4).fill('nothing'))
     const downloadsBefore = downloads()
     assert.equal(await output(startProgram(t, folder, CLIENT)), 'nothing')
@@ -113,9 +113,9 @@ async function npmFolder(t: TestContext, answer: (tarball: Buffer, response: Ser
   const tarballUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/program.tgz`
   const root = { name: 'root', version: '0.0.0', dependencies: { program: tarballUrl } }
   const packages = { '': root, 'node_modules/program': { version: '1.0.0', resolved: tarballUrl } }
-  const lock = { name: 'root', version: '0.0.0', lockfileVersion: 3, requires: true, packages }
+  const packageLock = { name: 'root', version: '0.0.0', lockfileVersion: 3, requires: true, packages }
   writeFileSync(join(folder, 'package.json'), JSON.stringify(root))
-  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(packageLock))
   writeFileSync(join(folder, '.npmrc'), `cache=${join(folder, 'cache')}\nfund=false\naudit=false\n`)
   return { folder, downloads: () => count }
 }

@@ -32,7 +32,7 @@ const CONFIG = {
     'no-implicit-button-type': 'off',
     'no-implicit-input-type': 'off',
     'form-dup-name': ['error', { shared: ['radio', 'checkbox', 'button', 'submit'] }],
-    // Names of webhook events have a dot.
+    // Checkboxes have the names of webhook events, which contain a dot, as their ids.
     'valid-id': ['error', { relaxed: true }],
     // A mail's text has trailing whitespace before its signature.
     'no-trailing-whitespace': 'off',

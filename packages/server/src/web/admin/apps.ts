@@ -60,8 +60,8 @@ ${apps.map(
 
 function kindOf({ firstParty, trusted, isPublic }: App): Html {
   const { kinds } = appsTexts
-  const rights = firstParty ? kinds.firstParty : trusted ? kinds.trusted : ''
-  return html`${isPublic ? kinds.public : kinds.confidential}${rights ? html` <span class="tag active">${rights}</span>` : ''}`
+  const trustLabel = firstParty ? kinds.firstParty : trusted ? kinds.trusted : ''
+  return html`${isPublic ? kinds.public : kinds.confidential}${trustLabel ? html` <span class="tag active">${trustLabel}</span>` : ''}`
 }
 
 export function renderNewApp(kit: PageKit, c: PageContext): Response | Promise<Response> {

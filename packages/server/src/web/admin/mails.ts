@@ -82,10 +82,10 @@ function returnPathField(returnPath: string): Html | '' {
 export function mailRow(mail: ListedMail, now: Instant, token: string | null, returnPath = ''): Html {
   const { mails } = adminTexts
   const isFailed = mail.state === 'failed' || mail.state === 'expired'
-  const isRepeatable = mail.kind !== 'sign_in' && mail.sealedContent !== null && !isPastDeadline(mail, now)
-  const canRepeat = isFailed && isRepeatable
+  const isStillUseful = mail.kind !== 'sign_in' && mail.sealedContent !== null && !isPastDeadline(mail, now)
+  const canSendAgain = isFailed && isStillUseful
   const tagClass = { queued: 'warn', sent: 'active', failed: 'revoked', expired: 'expired' }[mail.state]
-  return html`<li class="item"><div class="what">${recipient(mail)}<p>${mails.kinds[mail.kind]} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${tagClass}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${returnPathField(returnPath)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
+  return html`<li class="item"><div class="what">${recipient(mail)}<p>${mails.kinds[mail.kind]} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${tagClass}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canSendAgain ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${returnPathField(returnPath)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
 }
 
 function recipient({ recipient, userId }: ListedMail): Html {

@@ -83,7 +83,7 @@ const UNITS = [
   ['second', 1],
 ] as const
 
-/** Formats a wait in words. It is rounded up, so that the wait is over by then. */
+/** Formats a wait in words, rounded up, so that the wait is over once the stated time has passed. */
 function waitInWords(seconds: number): string {
   const [unit, size] = UNITS.find(([, size]) => seconds > size) ?? UNITS[2]
   const count = Math.ceil(seconds / size)

@@ -15,7 +15,7 @@ export class ScriptedConnection {
   readonly resume: { token: string; lastSeq: number } | null
   /** Frames of the client other than `ping`. */
   readonly frames = new Queue<Frame>()
-  /** The code of the client's or the hub's close frame; 1005 if it has no code, 1006 without a close frame. */
+  /** The code of the client's close frame, which may answer the hub's; 1005 if it has no code, 1006 if none came. */
   readonly closed: Promise<number>
   readonly arrivedAt = performance.now()
   #socket: WebSocket

@@ -49,17 +49,17 @@ export function dialHub(port: number, token: string): Socket {
 export function closeCodeIn(bytes: Buffer): number | null {
   let at = bytes.indexOf('\r\n\r\n') + 4
   while (at >= 4 && at + 2 <= bytes.length) {
-    const short = bytes[at + 1]!
-    const head = short === 127 ? 10 : short === 126 ? 4 : 2
-    if (at + head > bytes.length) return null
+    const shortLength = bytes[at + 1]!
+    const headLength = shortLength === 127 ? 10 : shortLength === 126 ? 4 : 2
+    if (at + headLength > bytes.length) return null
     const length =
-      short === 127
+      shortLength === 127
         ? Number(bytes.readBigUInt64BE(at + 2))
-        : short === 126
+        : shortLength === 126
           ? bytes.readUInt16BE(at + 2)
-          : short
-    if (bytes[at] === 0x88 && at + head + 2 <= bytes.length) return bytes.readUInt16BE(at + head)
-    at += head + length
+          : shortLength
+    if (bytes[at] === 0x88 && at + headLength + 2 <= bytes.length) return bytes.readUInt16BE(at + headLength)
+    at += headLength + length
   }
   return null
 }

@@ -8,7 +8,7 @@ const [START_MS, LONGEST_MS, SETTLE_MS] = [2000, 15_000, 45_000]
 export const FIRST_WITH_MOVES = 10_001
 const MOVE_SHARE = 0.05
 /** From this seed on, messages are addressed to connections, too. */
-export const FIRST_WITH_IDS = 20_001
+export const FIRST_SEED_WITH_IDS = 20_001
 
 export interface Summary {
   received: number
@@ -55,7 +55,7 @@ async function checkSeed(seed: number): Promise<Summary> {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
   try {
     const world = new ResumeWorld(random, mock.timers)
-    world.namesConnections = seed >= FIRST_WITH_IDS
+    world.namesConnections = seed >= FIRST_SEED_WITH_IDS
     for (let n = random.between(2, 3); n > 0; n--) world.startNode()
     await world.run(START_MS)
     for (let n = random.between(3, 6); n > 0; n--) world.addAgent()

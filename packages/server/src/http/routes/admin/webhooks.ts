@@ -187,7 +187,7 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       errors: [],
       async handle({ params, body, ...input }) {
         const { reason: auditReason, ...change } = body
-        // The new URL receives all further events, even after the key that set it has ended.
+        // A key may not change the URL: the new one receives all further events, even after the key has ended.
         if (change.url !== undefined) assertMayGiveRights(input.principal)
         const actedBy = toActedBy(input, auditReason ?? null)
         return ok(webhookObject(await (await webhooks()).change(params.webhook_id, change, actedBy)))
