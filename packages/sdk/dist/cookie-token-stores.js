@@ -84,7 +84,9 @@ function idempotencyKeys(secret) {
     const bytes = (text) => new TextEncoder().encode(text);
     let pendingKey;
     return async (refreshToken) => {
-        pendingKey ??= crypto.subtle.importKey('raw', bytes(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+        pendingKey ??= crypto.subtle.importKey('raw', bytes(secret), { name: 'HMAC', hash: 'SHA-256' }, false, [
+            'sign',
+        ]);
         const mac = await crypto.subtle.sign('HMAC', await pendingKey, bytes(`keyway refresh ${refreshToken}`));
         return hex(new Uint8Array(mac));
     };
