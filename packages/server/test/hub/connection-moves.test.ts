@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, mock, type TestContext, test } from 'node:test'
-import type { MoveMessage } from '../../src/events.ts'
+import { MAX_MOVE_PART_LENGTH, type MoveMessage } from '../../src/events.ts'
 import {
   type ConnectionMoves,
   createConnectionMoves,
@@ -141,4 +141,252 @@ test('connections are offered to no node that is leaving', async t => {
   node('leaving').announce('leaving')
   await new Promise(setImmediate)
   assert.deepEqual(node('here').targetNodes(), ['staying'])
+})
+
+type WithoutSender<Message> = Message extends MoveMessage ? Omit<Message, 'from'> : never
+
+/** The moves of node `here`, whose peers the test plays; `published` has what it sent. */
+function openMoves(t: TestContext, peers = ['a', 'b']) {
+  t.after(() => mock.timers.reset())
+  mock.timers.enable({ apis: ['setTimeout'] })
+  const published: { to: readonly string[]; message: MoveMessage }[] = []
+  const adopted: string[] = []
+  const state = { peers, responsive: peers, hasRoom: true, released: null as Promise<object | null> | null }
+  const moves = createConnectionMoves({
+    relay: {
+      currentPeers: () => state.peers,
+      responsivePeers: () => state.responsive,
+      publish(to, message) {
+        if (!state.hasRoom) return false
+        published.push({ to, message: message as MoveMessage })
+        return true
+      },
+    },
+    nodeId: 'here',
+    timeoutMs: TIMEOUT_MS,
+    release: () => state.released,
+    adopt: (from, connections) =>
+      void adopted.push(`${from}: ${connections.map(({ connectionId }) => connectionId)}`),
+  })
+  const request = (issuer: string, change: Partial<MoveRequest> = {}) => {
+    const pending = { state: 'pending' as unknown, orders: 0 }
+    void moves
+      .request(issuer, { ...REQUEST, ...change }, () => pending.orders++)
+      .then(state => {
+        pending.state = state
+      })
+    return pending
+  }
+  const receive = (from: string, message: WithoutSender<MoveMessage>) =>
+    moves.receive({ ...message, from } as MoveMessage)
+  const part = (from: string, question: number, at: number, parts: number, text: string) =>
+    receive(from, { kind: 'released', question, part: at, parts, text })
+  return {
+    moves,
+    state,
+    request,
+    receive,
+    part,
+    /** Another node says that it does not have the connection. */
+    deny: (from: string, question: number) => part(from, question, 0, 0, ''),
+    adopted,
+    settle: () => new Promise(setImmediate),
+    /** Kind and recipients of what was published since the last call. */
+    sent: () => published.splice(0).map(({ to, message }) => `${message.kind} to ${to}`),
+    messages: () => published.splice(0).map(({ message }) => message),
+  }
+}
+
+describe('a request for a connection, among several nodes,', () => {
+  test('goes to the issuer of its token first, then to the others, then to those that started meanwhile', async t => {
+    const { request, deny, sent, settle, state } = openMoves(t)
+    const pending = request('b')
+    assert.deepEqual(sent(), ['release to here,b'])
+    deny('b', 1)
+    await settle()
+    assert.deepEqual(sent(), ['release to here,a'])
+    state.peers = ['a', 'b', 'c', 'd']
+    deny('a', 2)
+    await settle()
+    assert.deepEqual(sent(), ['release to here,c,d'])
+    state.peers = ['a', 'b', 'c', 'd', 'e']
+    deny('c', 3)
+    await settle()
+    assert.equal(pending.state, 'pending')
+    deny('d', 3)
+    await settle()
+    assert.deepEqual([pending.state, sent()], [null, []], 'after three rounds')
+  })
+
+  test('goes to all at once if the issuer is not alive, and to nobody if no node is', async t => {
+    const { request, sent, settle, state } = openMoves(t)
+    request('gone')
+    assert.deepEqual(sent(), ['release to here,a,b'])
+    state.peers = []
+    const alone = request('b')
+    await settle()
+    assert.deepEqual([alone.state, sent()], [null, []])
+  })
+
+  test('takes a state only from a node that was asked, whole and in order', async t => {
+    const { request, part, deny, sent, settle } = openMoves(t)
+    const pending = request('gone')
+    sent()
+    const text = '{"seq":1}'
+    part('stranger', 1, 0, 1, text)
+    part('a', 99, 0, 1, text)
+    part('a', 1, 1, 2, text.slice(4))
+    part('a', 1, 0, 2, text.slice(0, 4))
+    part('b', 1, 1, 2, text.slice(4))
+    part('a', 1, 0, 2, text.slice(0, 4))
+    await settle()
+    assert.equal(pending.state, 'pending')
+    part('a', 1, 1, 2, text.slice(4))
+    await settle()
+    assert.deepEqual([pending.state, sent()], [{ seq: 1 }, ['withdrawn to b']])
+    deny('b', 1)
+    part('b', 1, 0, 1, text)
+    await settle()
+    assert.deepEqual(sent(), [])
+  })
+
+  test('is over without a state if that is not JSON', async t => {
+    const { request, part, settle } = openMoves(t)
+    const pending = request('a')
+    part('a', 1, 0, 1, '{"seq":')
+    await settle()
+    assert.equal(pending.state, null)
+  })
+
+  test('is not made while its owner has a thousand others, or the queue is full', async t => {
+    const { request, deny, sent, settle, state } = openMoves(t, ['a'])
+    for (let n = 0; n < 1000; n++) request('a')
+    assert.equal(sent().length, 1000)
+    const refused = request('a')
+    request('a', { userId: 'another' })
+    await settle()
+    assert.deepEqual([refused.state, sent()], [null, ['release to here,a']])
+    deny('a', 1)
+    request('a')
+    assert.equal(sent().length, 1)
+    state.hasRoom = false
+    const unsent = request('a', { userId: 'another' })
+    await settle()
+    assert.equal(unsent.state, null)
+  })
+
+  test('is not made while ten thousand others are pending, and all end when this node stops', async t => {
+    const { moves, request, sent, settle } = openMoves(t, ['a'])
+    const pending = Array.from({ length: 10_000 }, (_, n) => request('a', { userId: `${n % 20}` }))
+    const refused = request('a', { userId: 'another' })
+    await settle()
+    assert.deepEqual([sent().length, refused.state], [10_000, null])
+    moves.stop()
+    await settle()
+    assert.ok(pending.every(({ state }) => state === null))
+    assert.deepEqual(new Set(sent()), new Set(['withdrawn to a']))
+  })
+
+  test('learns its position among the events once, from this node’s own request', async t => {
+    const { request, receive } = openMoves(t)
+    const [first, second] = [request('a'), request('a')]
+    receive('a', { kind: 'release', question: 2, ...REQUEST })
+    receive('here', { kind: 'release', question: 2, ...REQUEST })
+    assert.deepEqual([first.orders, second.orders], [0, 1])
+  })
+
+  test('waits for the other nodes when one of two has left', async t => {
+    const { request, receive, part, settle } = openMoves(t)
+    const pending = request('gone')
+    receive('a', { kind: 'left' })
+    await settle()
+    assert.equal(pending.state, 'pending')
+    part('b', 1, 0, 1, '{}')
+    await settle()
+    assert.deepEqual(pending.state, {})
+  })
+})
+
+describe('a node that others ask for a connection', () => {
+  const question = { kind: 'release', question: 5, ...REQUEST } as const
+
+  test('answers that it does not have it, or with its state in parts', async t => {
+    const { receive, messages, settle, state } = openMoves(t)
+    receive('a', question)
+    await settle()
+    const answer = { kind: 'released', from: 'here', question: 5 }
+    assert.deepEqual(messages(), [{ ...answer, part: 0, parts: 0, text: '' }])
+    const text = JSON.stringify({ text: 'x'.repeat(MAX_MOVE_PART_LENGTH) })
+    state.released = Promise.resolve(JSON.parse(text))
+    receive('a', question)
+    await settle()
+    const [first, second] = [text.slice(0, MAX_MOVE_PART_LENGTH), text.slice(MAX_MOVE_PART_LENGTH)]
+    assert.deepEqual(messages(), [
+      { ...answer, part: 0, parts: 2, text: first },
+      { ...answer, part: 1, parts: 2, text: second },
+    ])
+    state.released = Promise.resolve({ text: 'x'.repeat(MAX_MOVE_PART_LENGTH - '{"text":""}'.length) })
+    receive('a', question)
+    await settle()
+    assert.equal(messages().length, 1)
+  })
+
+  test('is done with all answers once they are queued', async t => {
+    const { moves, receive, messages, settle, state } = openMoves(t)
+    await moves.released()
+    const arrival = Promise.withResolvers<object>()
+    state.released = arrival.promise
+    receive('a', question)
+    let isDone = false
+    const done = moves.released().then(() => {
+      isDone = true
+    })
+    await settle()
+    assert.equal(isDone, false)
+    arrival.resolve({})
+    await done
+    assert.equal(messages().length, 1)
+  })
+})
+
+test('offers name at most fifty connections each, and are passed on with the node that made them', t => {
+  const { moves, receive, adopted, messages, sent } = openMoves(t)
+  const connections = Array.from({ length: 101 }, (_, n) => ({
+    connectionId: `${n}`,
+    userId: 'u',
+    keyId: 'k',
+  }))
+  moves.offer('a', connections)
+  const offers = messages().map(message => (message.kind === 'adopt' ? message.connections : []))
+  assert.deepEqual(
+    offers.map(({ length }) => length),
+    [50, 50, 1],
+  )
+  assert.deepEqual(offers.flat(), connections)
+  moves.offer('a', connections.slice(0, 50))
+  moves.offer('b', [])
+  assert.deepEqual(sent(), ['adopt to a'])
+  receive('b', { kind: 'adopt', connections: connections.slice(0, 2) })
+  receive('here', { kind: 'adopt', connections })
+  assert.deepEqual(adopted, ['b: 0,1'])
+})
+
+test('a node announces its end to the peers that understand it, if there are any', t => {
+  const { moves, state, sent } = openMoves(t)
+  moves.announce('leaving')
+  moves.announce('left')
+  state.peers = []
+  moves.announce('left')
+  assert.deepEqual(sent(), ['leaving to a,b', 'left to a,b'])
+})
+
+test('connections are offered to responsive nodes only', t => {
+  const { moves, state, receive } = openMoves(t)
+  assert.deepEqual(moves.targetNodes(), ['a', 'b'])
+  state.responsive = ['b']
+  assert.deepEqual(moves.targetNodes(), ['b'])
+  receive('b', { kind: 'leaving' })
+  receive('a', { kind: 'leaving' })
+  state.responsive = ['a', 'b']
+  assert.deepEqual(moves.targetNodes(), [])
 })

@@ -59,3 +59,15 @@ test('a query is repeated until the database answers or the loader is stopped', 
   await wait(600)
   assert.equal(queries.length, 3)
 })
+
+test('a loader that waits for its database does not keep its process alive', async () => {
+  const { loader, queries, database } = open()
+  database.isDown = true
+  const countTimers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+  const before = countTimers()
+  void loader.load('k')
+  while (queries.length === 0) await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  assert.equal(countTimers(), before)
+  loader.stop()
+})

@@ -172,3 +172,31 @@ test('an owner may use half of the room for absences that others leave free', ()
   absences.clear()
   assert.equal(add(OTHER_USER, 10), 4)
 })
+
+test('the absence of one node ends without that of another, and a later report of the same node outlasts it', () => {
+  const absences = new Absences()
+  for (const node of ['a', 'b']) absences.add(USER, KEY, node, 10)
+  absences.remove(USER, KEY, 'a')
+  assert.deepEqual([...absences.of(USER, KEY).keys()], ['b'])
+  const earlier = absences.of(USER, KEY).get('b')!
+  absences.add(USER, KEY, 'b', 20)
+  absences.remove(USER, KEY, 'b', earlier)
+  assert.equal(absences.of(USER, KEY).get('b')?.until, 20)
+  absences.remove(USER, ID, 'b')
+  absences.remove(OTHER_USER, KEY, 'b')
+  absences.remove(USER, KEY, 'b', absences.of(USER, KEY).get('b')!)
+  assert.equal(absences.of(USER, KEY).size, 0)
+})
+
+test('absences that were removed or have ended leave their room, and only targets with others are visited', () => {
+  const absences = new Absences(4)
+  const visited: string[] = []
+  assert.deepEqual([absences.add(USER, '1', 'a', 10), absences.add(USER, '2', 'a', 20)], [true, true])
+  assert.equal(absences.add(USER, '3', 'a', 10), false)
+  absences.remove(USER, '2', 'a')
+  assert.equal(absences.add(USER, '3', 'a', 11), true)
+  absences.prune(11, (userId, target) => void visited.push(`${userId === USER} ${target}`))
+  assert.deepEqual(visited, ['true 3'])
+  assert.equal(absences.add(USER, '4', 'a', 20), true)
+  assert.deepEqual([absences.of(USER, '1').size, absences.of(USER, '4').size], [0, 1])
+})

@@ -118,3 +118,30 @@ test('a message reaches the open and broken connections of its owner that its ta
   registry.bindKey('d', renewing)
   assert.deepEqual(targets('d'), [], 'it has the key of its token until the renewal is accepted')
 })
+
+test('a connection that breaks while it renews with a token of its own key is still found by that key', () => {
+  const { registry, add, hold } = openRegistry()
+  const connection = add('1', 'ann', 'a')
+  connection.renewalKeyId = 'a'
+  hold(connection)
+  assert.deepEqual(idsOf(registry.ofKey('a')), ['1'])
+})
+
+test('a connection that takes over another one is found by the id of that one only', () => {
+  const { registry, add } = openRegistry()
+  const [old, successor] = [add('1', 'ann', 'a'), add('2', 'ann', 'a')]
+  registry.remove(old)
+  registry.takeOver(successor, old)
+  assert.deepEqual([registry.byId.get('1'), registry.byId.has('2')], [successor, false])
+  assert.deepEqual([successor.id, successor.log, idsOf(registry.ofKey('a'))], ['1', old.log, ['1']])
+})
+
+test('the keys of an owner are each named once, with those of pending renewals', () => {
+  const { registry, add } = openRegistry()
+  add('1', 'ann', 'a')
+  const renewing = add('2', 'ann', 'a')
+  renewing.renewalKeyId = ''
+  assert.deepEqual(registry.keyIdsOf('ann'), ['a'], 'the new token is not verified yet')
+  renewing.renewalKeyId = 'b'
+  assert.deepEqual([registry.keyIdsOf('ann'), registry.keyIdsOf('eve')], [['a', 'b'], []])
+})

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Event, type Events, MAX_MOVE_PART_LENGTH, type RelayCommand } from '../../src/events.ts'
+import {
+  type Event,
+  type Events,
+  MAX_MOVE_PART_LENGTH,
+  type RelayCommand,
+  type RelayEvent,
+  type RelayMessage,
+} from '../../src/events.ts'
 import { createRelay, RELAY_TIMEOUT_MS } from '../../src/hub/node-relay.ts'
 import { NO_RECEIVERS } from '../../src/hub/numbered-sends.ts'
+import { createRelayQueue } from '../../src/hub/relay-queue.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
 import { createTestClock } from '../support/clock.ts'
@@ -197,4 +205,130 @@ test('five hundred commands of one owner await their answers at once, and others
   for (let n = 0; n < 10; n++) send('owner')
   await settled()
   assert.equal(countOf('owner'), 501, 'one was answered')
+})
+
+/** A queue whose events are published, or fail to be, when the test says so, one at a time. */
+function openQueue() {
+  const published: { event: Event; to: readonly string[] | undefined }[] = []
+  const warnings: unknown[] = []
+  let pending: PromiseWithResolvers<void> | null = null
+  const queue = createRelayQueue({
+    events: {
+      publish(event, to) {
+        published.push({ event, to })
+        pending = Promise.withResolvers()
+        return pending.promise
+      },
+    },
+    log: { warn: (fields: object) => void warnings.push(fields) } as never,
+  })
+  const event = (message: RelayMessage): RelayEvent => ({ type: 'hub.relay', to: ['a'], message })
+  const settle = () => new Promise(setImmediate)
+  return {
+    queue,
+    published,
+    warnings,
+    /** Adds an event that takes this many bytes of the queue, of an owner or of none. */
+    add(bytes: number, owner: string | null = null) {
+      const text = 'x'.repeat((bytes - 1024) / 2)
+      const message = { kind: 'released', from: 'b', question: 1, part: 0, parts: 1, text } as const
+      return queue.add(event(message), { owner })
+    },
+    addMessage: (message: RelayMessage) => queue.add(event(message)),
+    async publishNext() {
+      await settle()
+      pending!.resolve()
+      await settle()
+    },
+    async failNext(error: Error) {
+      await settle()
+      pending!.reject(error)
+      await settle()
+    },
+  }
+}
+
+const deliveryOf = (userId: string, length: number): RelayMessage => {
+  const order = { op: 'deliver', userId, to: 'all', frame: 'x'.repeat(length) } as const
+  return { kind: 'order', from: 'b', question: 1, order }
+}
+
+test('an owner may use half of the free queue, to the byte, and has it back once its events were published', async () => {
+  const { add, publishNext } = openQueue()
+  assert.equal(add(48 * MIB + 2, 'ann'), false)
+  assert.equal(add(48 * MIB, 'ann'), true)
+  assert.equal(add(1024, 'ann'), false)
+  assert.equal(add(24 * MIB + 2, 'bob'), false)
+  assert.equal(add(24 * MIB, 'bob'), true)
+  await publishNext()
+  assert.equal(add(36 * MIB + 2, 'ann'), false)
+  assert.equal(add(36 * MIB, 'ann'), true)
+})
+
+test('what counts for no owner may use the whole queue and 16 MiB more, to the byte', async () => {
+  const { add, publishNext } = openQueue()
+  assert.equal(add(112 * MIB + 2), false)
+  assert.equal(add(112 * MIB), true)
+  assert.equal(add(1024), false)
+  await publishNext()
+  assert.equal(add(1024), true)
+})
+
+test('an event counts with what it carries: a frame or text with two bytes a character, a change with 1024', async () => {
+  const change = { left: 'c', reason: 'closed' }
+  const notice = (changes: number): RelayMessage => {
+    const version = { after: 1, version: 2, part: 0, parts: 1 }
+    const carried = { changes: Array.from({ length: changes }, () => change), ...version }
+    return { kind: 'notice', from: 'b', notice: { op: 'presence', userId: 'ann', ...carried } }
+  }
+  const free = 4 * 1024
+  for (const [message, fits] of [
+    [notice(3), true],
+    [notice(4), false],
+    [{ kind: 'notice', from: 'b', notice: { op: 'unwatch', userId: 'ann' } }, true],
+    [deliveryOf('ann', 3 * 512), true],
+    [deliveryOf('ann', 3 * 512 + 1), false],
+  ] as const) {
+    const { add, addMessage } = openQueue()
+    add(96 * MIB - 2 * free) // Leaves twice the bytes of the largest event that one owner may add.
+    assert.equal(addMessage(message), fits, JSON.stringify(message).slice(0, 80))
+  }
+  const { add, addMessage } = openQueue()
+  add(96 * MIB)
+  assert.equal(addMessage({ kind: 'notice', from: 'b', notice: { op: 'unwatch', userId: 'ann' } }), false)
+  const disconnect = { op: 'disconnect', userId: 'ann', target: 'x' } as const
+  assert.equal(addMessage({ kind: 'order', from: 'b', question: 1, order: disconnect }), true)
+})
+
+test('events are published one at a time, also after one that failed, each on the channels that it is for', async () => {
+  const { queue, published, publishNext, failNext } = openQueue()
+  const event = { type: 'hub.relay', to: ['a', 'b'], message: { kind: 'left', from: 'c' } } as const
+  queue.add(event, { onOwnChannels: true })
+  queue.add(event, { isCurrent: () => false })
+  queue.add(event)
+  let isFlushed = false
+  void queue.flush().then(() => {
+    isFlushed = true
+  })
+  await failNext(new Error('the database is down'))
+  assert.equal(isFlushed, false)
+  await publishNext()
+  assert.equal(isFlushed, true)
+  assert.deepEqual(
+    published.map(({ to }) => to),
+    [['a', 'b'], undefined],
+  )
+})
+
+test('failures to publish are logged with their error, once a minute', async t => {
+  let now = 5000
+  t.mock.method(performance, 'now', () => now)
+  const { add, warnings, failNext } = openQueue()
+  const errors = ['first', 'same minute', 'a minute later'].map(text => new Error(text))
+  for (const [index, at] of [5000, 64_999, 65_000].entries()) {
+    now = at
+    add(1024)
+    await failNext(errors[index]!)
+  }
+  assert.deepEqual(warnings, [{ err: errors[0] }, { err: errors[2] }])
 })

@@ -41,6 +41,20 @@ describe('frames of agents', () => {
     })
   })
 
+  test('a watch has an id if it is one, and its end has none', () => {
+    const frameOf = (frame: object) => ({ outcome: 'frame', frame })
+    assert.deepEqual(read({ type: 'watch', id: 'w', more: 1 }), frameOf({ type: 'watch', id: 'w' }))
+    for (const id of [undefined, 7, '', 'i'.repeat(MAX_FRAME_ID_LENGTH + 1)])
+      assert.deepEqual(read({ type: 'watch', id }), frameOf({ type: 'watch' }))
+    assert.deepEqual(read({ type: 'unwatch', id: 'w' }), frameOf({ type: 'unwatch' }))
+  })
+
+  test('a refused message keeps its number, if that is one, since it consumes it', () => {
+    const refusal = invalidFrame('data: is missing; null is a value.', 'a')
+    assert.deepEqual(read({ type: 'send', id: 'a', to: 'all', seq: 3 }), { ...refusal, seq: 3 })
+    assert.deepEqual(read({ type: 'send', id: 'a', to: 'all', seq: '3' }), refusal)
+  })
+
   test('a frame of another type is refused with its id where that is one', () => {
     const detail = '`type` must be one of "ping", "token", "send", "watch", "unwatch".'
     const errorWith = (code: string, id?: string) => ({
@@ -179,6 +193,28 @@ describe('why a connection is closed', () => {
     })
     assert.deepEqual(closeStatusFor({ scopes: ['own:thing'] }), { code: 4403, reason: 'insufficient_scope' })
     assert.equal(closeStatusFor({ scopes: ['agent:connect'] }), null)
+  })
+
+  test('the close code of a refused key tells why, and that of another end does not', () => {
+    const changes: Partial<KeyStatus>[] = [
+      { revokedAt: 1 },
+      { expiresAt: 1000 },
+      { ownerStatus: 'suspended' },
+      { allowedNetworks: ['203.0.113.0/24'] },
+      { scopes: ['own:thing'] },
+    ]
+    assert.deepEqual(
+      changes.map(change => closeCodes.refusalCodeOf(closeStatusFor(change)!)),
+      [
+        'api_key_revoked',
+        'api_key_expired',
+        'account_suspended',
+        'network_not_allowed',
+        'insufficient_scope',
+      ],
+    )
+    for (const status of [closeCodes.INVALID_TOKEN, closeCodes.GOING_AWAY, closeCodes.RATE_LIMITED])
+      assert.equal(closeCodes.refusalCodeOf(status), null)
   })
 
   test('a token whose own scopes allow no connection has its close code too', () => {
