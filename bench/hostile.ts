@@ -69,7 +69,7 @@ const BARE_ACCOUNT: Account = {
 interface Measurement {
   engine: Engine
   attackName: string
-  /** p99 in milliseconds without the attacker (the median of the runs before, between and after) and beside it. */
+  /** p99 in milliseconds without an attack (median of the runs before, between and after attacks) and during one. */
   p99: Record<Kind, { without: number; beside: number; samples: number }>
   errors: number
   error?: string
@@ -282,7 +282,7 @@ function worstKind({ p99 }: Measurement): { kind: Kind; times: number } {
 }
 
 /**
- * The worst ratio of a p99 beside the attacker to that of a bare `node:http` under the same attack; an empty text if
+ * The worst ratio of a p99 during the attack to that of a bare `node:http` under the same attack; an empty text if
  * the bare server was not measured.
  */
 function ratioToBare({ attackName, p99 }: Measurement): number | string {

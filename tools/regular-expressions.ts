@@ -14,7 +14,7 @@ const SOURCES = '{packages/server/src,packages/sdk/src}/**/*.{ts,js}'
  * a linear pattern looks vulnerable on a busy machine.
  */
 const OPTIONS = { timeout: 60_000, seedingTimeout: null, incubationTimeout: null, attackTimeout: null }
-/** Caches the patterns that a version of recheck found safe, since each check takes some 40 ms. */
+/** The file of the patterns that a version of recheck found safe, which saves checks of some 40 ms each. */
 const CACHE = join(ROOT, 'node_modules/.cache/keyway/regular-expressions.json')
 
 interface Node {

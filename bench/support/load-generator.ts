@@ -148,8 +148,8 @@ function openConnection(
 function answerLength(buffer: Buffer, filledBytes: number): number {
   const headEnd = buffer.subarray(0, filledBytes).indexOf(HEAD_END)
   if (headEnd < 0) return Number.POSITIVE_INFINITY
-  const length = /\r\ncontent-length: (\d+)/i.exec(buffer.toString('latin1', 0, headEnd))
-  return headEnd + 4 + Number(length?.[1] ?? 0)
+  const lengthMatch = /\r\ncontent-length: (\d+)/i.exec(buffer.toString('latin1', 0, headEnd))
+  return headEnd + 4 + Number(lengthMatch?.[1] ?? 0)
 }
 
 function toRequest({ method, path, headers }: LoadJob, body: string): Buffer {

@@ -39,18 +39,18 @@ async function run(job: NeighboursJob): Promise<NeighboursResult> {
   const http = new Agent({ keepAlive: true, maxSockets: 64 })
   const post = (path: string, body: unknown, number: number) => call(http, job.port, path, body, number)
   const messages = await openMessages(job)
-  const signIns = job.signIns.values()
-  const verifications = job.signIns.values()
+  const linksToSend = job.signIns.values()
+  const linksToVerify = job.signIns.values()
   const work: Record<Kind, (n: number) => Promise<void>> = {
     exchange: n => post('/auth/agent-token', { api_key: job.keys[n % job.keys.length] }, n),
-    send: n => post('/auth/send-magic-link', { email: signIns.next().value!.email }, n),
+    send: n => post('/auth/send-magic-link', { email: linksToSend.next().value!.email }, n),
     verify: n => {
-      const { email, token } = verifications.next().value!
+      const { email, token } = linksToVerify.next().value!
       return post('/auth/verify-magic-link', { email, token }, n)
     },
     message: n => messages.exchange(n),
   }
-  const loops = KINDS.map(kind => openLoop(PER_SECOND[kind], job.durationMs, work[kind], tallies[kind]))
+  const loops = KINDS.map(kind => runOpenLoop(PER_SECOND[kind], job.durationMs, work[kind], tallies[kind]))
   await Promise.all(loops)
   messages.close()
   http.destroy()
@@ -60,7 +60,7 @@ async function run(job: NeighboursJob): Promise<NeighboursResult> {
 }
 
 /** Starts `work` at a fixed rate, independent of the answers, and waits until all have finished. */
-async function openLoop(
+async function runOpenLoop(
   perSecond: number,
   durationMs: number,
   work: (n: number) => Promise<void>,

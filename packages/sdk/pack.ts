@@ -71,7 +71,7 @@ function sortedByPath(files: SdkFiles): [string, Buffer][] {
   return [...files].sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
-/** A hash of the files. It starts with a letter, since an identifier of digits alone would be read as a number. */
+/** A hash of the files. Starts with a letter: a pre-release identifier of digits alone would be read as a number. */
 function buildIdentity(files: (readonly [string, Buffer])[]): string {
   const hash = createHash('sha256')
   for (const [path, content] of files) hash.update(`${path}\0${content.length}\0`).update(content)

@@ -163,12 +163,12 @@ function readCache(): Cache {
  * mutants of the SDK only, since they start the server as a process.
  */
 export function candidateTests(sources: readonly string[]): string[] {
-  const isOfSdk = sources.some(file => file.startsWith(SDK))
+  const includesSdk = sources.some(file => file.startsWith(SDK))
   return globSync('packages/*/test/**/*.test.ts', {
     cwd: ROOT,
     exclude: path => path.includes('node_modules'),
   })
-    .filter(file => !SLOW_TESTS.test(file) && (isOfSdk || !file.startsWith(SDK)))
+    .filter(file => !SLOW_TESTS.test(file) && (includesSdk || !file.startsWith(SDK)))
     .sort()
 }
 

@@ -130,7 +130,7 @@ export function createDetector(
     }
     const outcome = await run(mutant.id)
     if (outcome === 'passed') return null
-    // The mutant is active while its module loads, so the same process cannot run without it.
+    // A worker of its own loaded the module with the mutant active, so it cannot run the test without the mutant.
     if (needsOwnWorker || (await run(-1)) === 'passed')
       return outcome === 'timed out' ? 'timed out' : 'killed'
     worker.stop()

@@ -125,11 +125,14 @@ async function sizesOf(origin: string, node: number): Promise<Record<string, num
 function sqliteSizes(file: string): Record<string, number> {
   const folder = file.slice(0, file.lastIndexOf('/'))
   const sizeOf = (name: string) => statSync(`${folder}/${name}`, { throwIfNoEntry: false })?.size ?? 0
-  const journal = readdirSync(`${folder}/journal`).reduce((sum, name) => sum + sizeOf(`journal/${name}`), 0)
+  const journalBytes = readdirSync(`${folder}/journal`).reduce(
+    (sum, name) => sum + sizeOf(`journal/${name}`),
+    0,
+  )
   return {
     'database, bytes': sizeOf('keyway.db'),
     'WAL, bytes': sizeOf('keyway.db-wal'),
-    'journal, bytes': journal,
+    'journal, bytes': journalBytes,
   }
 }
 

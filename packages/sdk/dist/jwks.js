@@ -4,7 +4,7 @@ import { requestJson, withRetries } from './http.js';
 import { importKey } from './verification-key.js';
 /** Maximum age of a cached key set before it is fetched again. */
 const FRESH_FOR_MS = 5 * 60_000;
-/** How long cached keys are used while the issuer is unreachable. */
+/** Maximum age of cached keys that are used while the issuer is unreachable. */
 const STALE_FOR_MS = 60 * 60_000;
 /** Unknown key ids and stale keys cause at most one request in this time. */
 const UNKNOWN_KEY_PAUSE_MS = 10_000;

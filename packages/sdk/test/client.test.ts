@@ -195,8 +195,8 @@ describe('a session', () => {
     calls.length = 0
     const secondTab = new Keyway({ url, tokens })
     await Promise.all([keyway.apiKeys.list(), secondTab.apiKeys.list()])
-    const refreshes = calls.filter(call => call.url === '/auth/refresh').length
-    assert.equal(refreshes, 1)
+    const refreshCount = calls.filter(call => call.url === '/auth/refresh').length
+    assert.equal(refreshCount, 1)
   })
 
   test('survives a lost response: the refresh is retried with the same Idempotency-Key', async t => {

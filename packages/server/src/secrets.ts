@@ -121,7 +121,7 @@ export function createSecrets(roots: Buffer[]): Secrets {
     },
     deriveKey(purpose, context, id = firstSecret.id) {
       const root = byId.get(id)
-      // One block of HKDF-Expand (RFC 5869, section 2.3): the sub-key is uniformly random already.
+      // One block of HKDF-Expand (RFC 5869, section 2.3), without Extract: the sub-key is uniformly random already.
       return root ? hmac(subKey(root, purpose), Buffer.concat([context, FIRST_BLOCK])) : null
     },
     isCurrent(sealed) {

@@ -265,7 +265,7 @@ class Lifecycle:
         if reconnect == "exchange":
             self._tokens.forget()
         wait = self._retries.next(reconnect, closed.error, self._clock.random())
-        # An attempt that is in progress, for the successor of a draining connection, continues.
+        # If an attempt is in progress by then (to replace a drained connection), `dial` starts no second one.
         self._dial_after(wait)
         cause = closed.error.network_cause if closed.error else None
         self._emit_disconnected(

@@ -136,8 +136,8 @@ def _lock_file(path: Path) -> IO[str]:
     """Opens the file to lock. The lock ends when the file is closed, or with the process."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Neither follows a link nor truncates: where other users can write, they could make it a link to a file of this
-        # user.
+        # Neither follows a link nor truncates: in a folder where other users can write, the path could be their link to
+        # a file of this user.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         file = open(os.open(path, flags, 0o600), "w", encoding="utf-8")
     except OSError as cause:

@@ -80,7 +80,7 @@ function nextBatchSize(waiting) {
     });
     return end < 0 ? Math.min(waiting.length, MAX_KEYS) : Math.max(1, end);
 }
-/** Checks types too, since callers may use plain JavaScript. */
+/** Whether it may share a request with others. Checks types too, since callers may use plain JavaScript. */
 function isShareable({ key, consume }) {
     return (typeof key === 'string' &&
         SHAREABLE_CREDENTIAL.test(key) &&

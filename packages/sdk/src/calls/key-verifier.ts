@@ -93,7 +93,7 @@ function nextBatchSize(waiting: readonly PendingVerification[]): number {
   return end < 0 ? Math.min(waiting.length, MAX_KEYS) : Math.max(1, end)
 }
 
-/** Checks types too, since callers may use plain JavaScript. */
+/** Whether it may share a request with others. Checks types too, since callers may use plain JavaScript. */
 function isShareable({ key, consume }: PendingVerification): boolean {
   return (
     typeof key === 'string' &&

@@ -48,7 +48,7 @@ export function createImport({
   return async function importKeys(keys: readonly KeyToImport[], by: ActedBy): Promise<ImportedKey[]> {
     const owners = await findOwners(keys)
     const prepared = await prepare(keys, owners, by)
-    const imported = await audit.perform(by, async tx => {
+    const importResults = await audit.perform(by, async tx => {
       const outcome = await insertAll(tx, prepared)
       const createdCount = outcome.filter(({ isNew }) => isNew).length
       if (createdCount === 0) return withoutChanges(outcome)
@@ -61,7 +61,7 @@ export function createImport({
       })
     })
     await importedKeys.load()
-    return imported
+    return importResults
   }
 
   async function findOwners(keys: readonly KeyToImport[]): Promise<User[]> {

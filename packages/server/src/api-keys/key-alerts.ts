@@ -53,8 +53,8 @@ export function createKeyAlerts({
   outbox: Outbox
 }): KeyAlerts {
   /**
-   * The alerts that wait for a flush, by a name of lineage, limit, percentage and period; and the names of those that
-   * were flushed, which are not raised again.
+   * The alerts that wait for a flush, by a name of lineage (a key and its successors by rotation), limit, percentage
+   * and period; and the names of alerts that were flushed, which are not noted again.
    */
   const pendingAlerts = new Map<string, { keyId: string; alert: LimitAlert; at: Instant }>()
   const flushedAlerts = new Set<string>()

@@ -54,7 +54,7 @@ export function withinPageBytes<Key extends { id: string; createdAt: Instant; me
   return { rows, next: { at: createdAt, id } }
 }
 
-/** Level by level in a loop, so that deep nesting cannot exhaust the stack. */
+/** Checks level by level in a loop, so that deep nesting cannot exhaust the stack. Null if there is no problem. */
 function problemOfMembers(metadata: Metadata): string | null {
   let level: Json[] = [metadata]
   for (let depth = 1; level.length > 0; depth++) {

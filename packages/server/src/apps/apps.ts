@@ -179,7 +179,7 @@ export function createApps({
           (await tx.apps.remove(id, now)) ? auditedOutcome(true, appRemoved(id)) : withoutChanges(false),
         ))
       // From here on the app's tokens are refused, since each check reads the app. Its sessions and consents are still
-      // ended one by one, so that lists, the revocation feed and the journal show it.
+      // ended one by one, so that lists, the revocation feed and the journal show each end.
       const endedCounts = (await apps.removedAt(id)) === null ? null : await endSessionsAndGrantsOf(id)
       if (
         !endedCounts ||

@@ -43,7 +43,7 @@ export interface AuditStore {
   lastBefore(at: Instant): Promise<AuditEvent | null>
   /** Stores the seal, unless a later position is sealed. */
   seal(position: SealedPosition): Promise<void>
-  /** Erases the texts of the reasons that concern a person; their hashes stay. */
+  /** Erases the text of the reason in each row that concerns this person; the hashes of these reasons stay. */
   eraseReasons(userId: string): Promise<void>
   /**
    * Stores the position of the last row that retention may remove: the database refuses to delete later rows. Changes

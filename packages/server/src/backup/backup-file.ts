@@ -34,7 +34,7 @@ export interface BackupHeader {
   version: string
   /** All migrations that were applied to the database, which define the schema of the rows. */
   migrations: string[]
-  /** The id of the secret that wrote the backup (`Secrets.ids`), which reveals nothing about it. */
+  /** The id (`Secrets.ids`) of the secret that authenticates the backup. It reveals nothing about the secret. */
   secret_fingerprint: string
 }
 

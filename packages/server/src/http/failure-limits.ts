@@ -38,8 +38,12 @@ export function createFailureLimits({
   clock: Clock
   windows: readonly RateWindow[]
 }): FailureLimits {
-  const networks = createKeyedWindows({ clock, windows, maxNames: MAX_REMEMBERED_NETWORKS })
-  const sites = createKeyedWindows({ clock, windows: siteWindows(windows), maxNames: MAX_REMEMBERED_SITES })
+  const networkCounts = createKeyedWindows({ clock, windows, maxNames: MAX_REMEMBERED_NETWORKS })
+  const siteCounts = createKeyedWindows({
+    clock,
+    windows: siteWindows(windows),
+    maxNames: MAX_REMEMBERED_SITES,
+  })
 
   return {
     refusal(caller, error) {
@@ -63,10 +67,10 @@ export function createFailureLimits({
   function countsOf({ address, network }: FailingCaller): [KeyedWindows, string][] {
     const site = siteOf(address)
     return site === null
-      ? [[networks, network]]
+      ? [[networkCounts, network]]
       : [
-          [networks, network],
-          [sites, site],
+          [networkCounts, network],
+          [siteCounts, site],
         ]
   }
 }

@@ -41,7 +41,8 @@ export const metadata = z
   })
 
 /**
- * JSON value limit of calls with metadata: enough for metadata of the maximum size with the most values (`[0,0,…]`).
+ * Maximum number of JSON values in the body of a call with metadata: enough for metadata of the maximum size with the
+ * most values (`[0,0,…]`).
  */
 export const MAX_KEY_BODY_VALUES = MAX_METADATA_BYTES / 2 + MAX_JSON_VALUES
 

@@ -9,13 +9,13 @@ import type { KeptMessage } from './message-log.ts'
  * @param written messages that the agent may have received; they stay first
  * @param fromOld further messages that the old node kept
  * @param fromNew messages that only the new node kept, and those that the old node kept too but has not written
- * @param allOfNew all messages that the new node kept, in the order of their arrival
+ * @param messagesOfNew all messages that the new node kept, in the order of their arrival
  */
 export function mergeInOrder(
   written: readonly KeptMessage[],
   fromOld: readonly KeptMessage[],
   fromNew: readonly KeptMessage[],
-  allOfNew: readonly KeptMessage[] = fromNew,
+  messagesOfNew: readonly KeptMessage[] = fromNew,
 ): KeptMessage[] | null {
   const mergedMessages = [...written]
   const oldOrigins = originsOf(fromOld)
@@ -32,15 +32,20 @@ export function mergeInOrder(
     const index = fromOld.findIndex(({ origin }) => origin === message.origin)
     if (index < nextOld) continue
     // A message waits while `fromOld` has further messages of the node that sent it, and so do all messages after it.
-    const firstBlocked = waitingMessages.findIndex(
+    const firstBlockedIndex = waitingMessages.findIndex(
       ({ origin }) => (lastIndexByNode.get(nodeOf(origin)) ?? -1) > index,
     )
-    const readyMessages = waitingMessages.splice(0, firstBlocked < 0 ? waitingMessages.length : firstBlocked)
+    const readyMessages = waitingMessages.splice(
+      0,
+      firstBlockedIndex < 0 ? waitingMessages.length : firstBlockedIndex,
+    )
     mergedMessages.push(...fromOld.slice(nextOld, index), ...readyMessages, message)
     nextOld = index + 1
   }
   mergedMessages.push(...fromOld.slice(nextOld), ...waitingMessages)
-  return isInNodeOrder(mergedMessages) && isInSenderOrder(mergedMessages, allOfNew) ? mergedMessages : null
+  return isInNodeOrder(mergedMessages) && isInSenderOrder(mergedMessages, messagesOfNew)
+    ? mergedMessages
+    : null
 }
 
 export function originsOf(messages: readonly KeptMessage[]): Set<string> {

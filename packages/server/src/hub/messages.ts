@@ -209,7 +209,7 @@ export function createMessages(deps: MessagesDeps): Messages {
 
 interface WriteResult {
   outcome: Outcome
-  /** Whether at least one connection or request got the message, or a connection that is moving here will get it. */
+  /** Whether a connection or a pending API request got the message, or a held or moving connection may get it. */
   isReached: boolean
   /** For each connection that is moving to this node, whether it arrives and so gets the message. */
   arriving: Promise<boolean>[]

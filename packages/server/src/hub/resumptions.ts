@@ -21,7 +21,7 @@ import type { ResumeRequest } from './resume-token.ts'
  * of them.
  */
 const MAX_OFFERED = 100
-const OFFER_MS = SECOND / 2
+const TAKE_OVER_MS = SECOND / 2
 /** Maximum number of connections that nodes shutting down move here at once: each brings up to a MiB of messages. */
 export const MAX_ADOPTING = 2 * MAX_OFFERED
 const POLL_MS = 10
@@ -252,13 +252,13 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const [writtenOrigins, unwrittenOrigins] = [originsOf(writtenMessages), originsOf(unwrittenMessages)]
     // The old node may have added a message to this connection's log before it handed the connection over, but sent it
     // to the other nodes afterwards. Such a message arrives here too, although the old node's log has it already.
-    const allOfNew = recentLog.after(0)
-    const fromNew = allOfNew.filter(
+    const messagesOfNew = recentLog.after(0)
+    const fromNew = messagesOfNew.filter(
       message =>
         unwrittenOrigins.has(message.origin) ||
         !(writtenOrigins.has(message.origin) || log.wasSentBeforeMove(message)),
     )
-    const merged = mergeInOrder(writtenMessages, unwrittenMessages, fromNew, allOfNew)
+    const merged = mergeInOrder(writtenMessages, unwrittenMessages, fromNew, messagesOfNew)
     for (const message of merged ?? []) log.add(message)
     recentLog.clear()
     connection.log = log
@@ -315,7 +315,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
         keyId,
       }))
       if (identities.length > 0) moves.offer(targetNodes[round % targetNodes.length]!, identities)
-      const roundDeadline = Math.min(deadline, clock.now() + (identities.length > 0 ? OFFER_MS : POLL_MS))
+      const roundDeadline = Math.min(deadline, clock.now() + (identities.length > 0 ? TAKE_OVER_MS : POLL_MS))
       do await timers.setTimeout(POLL_MS)
       while (clock.now() < roundDeadline && batch.some(({ state }) => state === 'held'))
     }

@@ -83,8 +83,10 @@ export function createKeyIntrospection({
             remaining: await refusalAsValue(limitsAfterConsuming(apiKey, app, checks[n]!.consume)),
           },
         )
-      const coveredKeys = results.filter(each => each?.remaining && !(each.remaining instanceof KeywayError))
-      const details = await readDetails(coveredKeys.map(each => each!.apiKey))
+      const acceptedResults = results.filter(
+        each => each?.remaining && !(each.remaining instanceof KeywayError),
+      )
+      const details = await readDetails(acceptedResults.map(each => each!.apiKey))
       return results.map(each => {
         if (!each) return INACTIVE
         const { apiKey, remaining } = each

@@ -35,31 +35,37 @@ const AGE_UNITS = [
 export function createLocalization(language: Language, texts: unknown): Localization {
   const { tag, direction, formatLocale } = LANGUAGES[language]
   // Created on first use, since creating them takes milliseconds, which would delay the start of the process.
-  const numbers = once(() => new Intl.NumberFormat(formatLocale))
-  const money = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, MONEY_FORMAT))
-  const signedMoney = once(
+  const numberFormatter = once(() => new Intl.NumberFormat(formatLocale))
+  const moneyFormatter = once(
+    () => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, MONEY_FORMAT),
+  )
+  const signedMoneyFormatter = once(
     () => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formatLocale, SIGNED_MONEY_FORMAT),
   )
-  const dates = once(() => new Intl.DateTimeFormat(formatLocale, { dateStyle: 'medium', timeZone: 'UTC' }))
-  const times = once(() => new Intl.DateTimeFormat(formatLocale, TIME_FORMAT))
-  const ages = once(() => new Intl.RelativeTimeFormat(formatLocale))
-  const plurals = once(() => new Intl.PluralRules(language))
-  const preparedTexts = prepare(texts as typeof english, plurals, numbers, direction)
+  const dateFormatter = once(
+    () => new Intl.DateTimeFormat(formatLocale, { dateStyle: 'medium', timeZone: 'UTC' }),
+  )
+  const timeFormatter = once(() => new Intl.DateTimeFormat(formatLocale, TIME_FORMAT))
+  const ageFormatter = once(() => new Intl.RelativeTimeFormat(formatLocale))
+  const pluralRules = once(() => new Intl.PluralRules(language))
+  const preparedTexts = prepare(texts as typeof english, pluralRules, numberFormatter, direction)
   return {
     language,
     tag,
     direction,
     texts: preparedTexts,
-    number: count => numbers().format(count),
+    number: count => numberFormatter().format(count),
     dollars(amount, kind) {
-      const text = (kind ? signedMoney() : money()).format(amount as Intl.StringNumericLiteral)
+      const text = (kind ? signedMoneyFormatter() : moneyFormatter()).format(
+        amount as Intl.StringNumericLiteral,
+      )
       return direction === 'rtl' ? LEFT_TO_RIGHT_MARK + text : text
     },
-    date: instant => dates().format(instant),
-    dateAndTime: instant => `${times().format(instant)} UTC`,
+    date: instant => dateFormatter().format(instant),
+    dateAndTime: instant => `${timeFormatter().format(instant)} UTC`,
     ago(seconds) {
       const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
-      return size ? ages().format(-Math.floor(seconds / size), unit!) : preparedTexts.units.justNow
+      return size ? ageFormatter().format(-Math.floor(seconds / size), unit!) : preparedTexts.units.justNow
     },
     duration(seconds) {
       const { units } = preparedTexts

@@ -161,8 +161,8 @@ export function createOAuth(
   async function revokeAccessToken(token: string, client: App | null, caller: Caller): Promise<void> {
     const claims = await introspection.introspect(token)
     if (!claims.active) return
-    // Only an app's access token, which has scopes, is revoked, with its session. Any other token expires soon; that of
-    // a person's own session ends with the refresh token.
+    // Only an app's access token, which has scopes, is revoked, with its session. Any other token expires soon, and a
+    // person's own session is ended by revoking its refresh token.
     if (claims.type !== 'access' || claims.scope === undefined)
       throw new OAuthError(
         'unsupported_token_type',

@@ -25,8 +25,8 @@ export function createSessionAnswer(deps: GrantDeps) {
     // New tokens lack scopes that the operator has withdrawn from the app, since services may trust a token's scopes
     // without introspection.
     const scopes = scopesOf(app, session)
-    const allowedSession = { ...session, grant: { ...session.grant!, scopes } }
-    const { accessToken, expiresIn, refreshToken } = await tokensOf(user, allowedSession)
+    const sessionWithAllowedScopes = { ...session, grant: { ...session.grant!, scopes } }
+    const { accessToken, expiresIn, refreshToken } = await tokensOf(user, sessionWithAllowedScopes)
     return {
       access_token: accessToken,
       token_type: 'Bearer',
@@ -34,7 +34,7 @@ export function createSessionAnswer(deps: GrantDeps) {
       scope: scopes.join(' '),
       ...(sessionScopes.includes('offline_access') && { refresh_token: refreshToken }),
       ...(scopes.includes('openid') && {
-        id_token: await idTokenOf({ user, session: allowedSession }, nonce),
+        id_token: await idTokenOf({ user, session: sessionWithAllowedScopes }, nonce),
       }),
     }
   }

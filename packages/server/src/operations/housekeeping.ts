@@ -51,7 +51,7 @@ export const RETENTION = {
    * journal (failover-replay.ts) can tell whether a key's networks changed.
    */
   endings: HOUR,
-  /** Rows of dead nodes with the ends of their leases. Longer than the longest window of a request limit (a day). */
+  /** Counted from the end of a dead node's lease of its shares. Longer than any window of a request limit (a day). */
   limitHolders: 2 * DAY,
   /** Longer than the overlap in which a replaced key may still use the quota that it shares with its successor. */
   retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,

@@ -93,9 +93,9 @@ export async function dropExcess(
     while (dropped < excess) {
       const batch = Math.min(excess - dropped, DROP_BATCH)
       const droppedBefore = queue.dropped + dropped
-      const batchCount = await webhookDeliveries.drop(webhookId, batch, droppedBefore, clock.now())
-      if (batchCount === 0) break
-      dropped += batchCount
+      const droppedInBatch = await webhookDeliveries.drop(webhookId, batch, droppedBefore, clock.now())
+      if (droppedInBatch === 0) break
+      dropped += droppedInBatch
     }
     if (dropped > 0) log.warn({ webhook_id: webhookId, dropped }, 'events of a webhook were dropped')
     droppedCount += dropped

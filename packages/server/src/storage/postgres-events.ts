@@ -22,7 +22,7 @@ const NOTIFY_EACH =
  */
 const NOTIFY_EACH_NOW = `with asynchronous as materialized (select set_config('synchronous_commit', 'off', true))
   select pg_notify(channel, payload) from asynchronous, unnest($1::text[], $2::text[]) as each (channel, payload)`
-const NO_LISTEN =
+const NO_LISTEN_MESSAGE =
   'This database has no LISTEN, by which nodes exchange events. Let Redis or Valkey carry the events: KEYWAY_EVENTS_URL=redis://redis.example.com:6379'
 /** The header `<id>:<index>:<count>:` of the previous minor version's notifications, if the event has a single part. */
 const UNSEALED_HEADER = /^[0-9a-f-]{36}:0:1:/
@@ -116,7 +116,7 @@ export function createPostgresEvents(
       if (receivesUnsealed) await newClient.query(`listen ${UNSEALED_CHANNEL}`)
     } catch (error) {
       newClient.end().catch(() => {})
-      throw isUnknownStatement(error) ? new CannotStart(NO_LISTEN) : error
+      throw isUnknownStatement(error) ? new CannotStart(NO_LISTEN_MESSAGE) : error
     }
     if (isStopped) return void newClient.end().catch(() => {})
     client = newClient

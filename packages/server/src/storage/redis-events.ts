@@ -32,7 +32,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   let ownChannel: string | null = null
   let receivesUnsealed = false
   let connections = connect()
-  let listening = false
+  let isListening = false
   let hasListenedBefore = false
   let expectedTestId: string | null = null
   let testSentAt = 0
@@ -54,15 +54,16 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     async start() {
       timer = setInterval(() => void sendTestEvent(), TEST_INTERVAL_MS).unref()
       await time.synchronize()
-      for (let waited = 0; !listening && waited < START_TIMEOUT_MS; waited += 20) await wait(20)
-      if (!listening) log.warn({}, 'Redis cannot be reached; revocations are found by the sweep until it is')
+      for (let waited = 0; !isListening && waited < START_TIMEOUT_MS; waited += 20) await wait(20)
+      if (!isListening)
+        log.warn({}, 'Redis cannot be reached; revocations are found by the sweep until it is')
     },
     async stop() {
       clearInterval(timer)
       receiver.stop()
       disconnect(connections)
     },
-    health: () => ({ listening, lagMs: listening ? lagMs : undefined, ...eventCounts() }),
+    health: () => ({ listening: isListening, lagMs: isListening ? lagMs : undefined, ...eventCounts() }),
   }
 
   function eventCounts() {
@@ -151,8 +152,8 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     if (id !== expectedTestId) return
     expectedTestId = null
     lagMs = performance.now() - testSentAt
-    if (listening) return
-    listening = true
+    if (isListening) return
+    isListening = true
     if (hasListenedBefore) {
       log.info({}, 'events arrive again')
       deliver({ type: 'events.gap' })
@@ -162,8 +163,8 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
 
   /** Records an outage of events, which lasts until a test event arrives. */
   function recordOutage(cause: Error): void {
-    if (listening) log.warn({ error: cause.message }, 'events do not arrive; reconnecting')
-    listening = false
+    if (isListening) log.warn({ error: cause.message }, 'events do not arrive; reconnecting')
+    isListening = false
     expectedTestId = null
   }
 }

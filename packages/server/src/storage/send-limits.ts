@@ -81,14 +81,16 @@ export async function sendHistories(
       ),
     )
     .execute()
-  const times = new Map(rows.map(row => [sendKey(row.bucket, row.number), row.sent_at]))
+  const times = new Map(rows.map(row => [keyOfSend(row.bucket, row.number), row.sent_at]))
   return requests.map(({ bucket, numbers }) => ({
     bucket,
-    nthLast: new Map([...numbers].map(([nth, number]) => [nth, times.get(sendKey(bucket, number)) ?? null])),
+    nthLast: new Map(
+      [...numbers].map(([nth, number]) => [nth, times.get(keyOfSend(bucket, number)) ?? null]),
+    ),
   }))
 }
 
-function sendKey(bucket: string, number: number): string {
+function keyOfSend(bucket: string, number: number): string {
   return `${number} ${bucket}`
 }
 

@@ -5,8 +5,8 @@ export interface ListedAdministrator {
   addressHash: string
   listedAt: Instant
   /**
-   * When the account with this address became administrator because it is listed, or got its role in another way. Null
-   * if neither has happened since the address was listed.
+   * When the account with this address became administrator because it is listed, or its role was set in another way.
+   * Null if neither has happened since the address was listed.
    */
   claimedAt: Instant | null
   userId: string | null

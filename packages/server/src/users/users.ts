@@ -102,9 +102,9 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
 
     async renameBy(id, name, by) {
       const renamedUser = await audit.perform(by, async tx => {
-        const before = await tx.users.lock(id)
+        const userBefore = await tx.users.lock(id)
         const user = await tx.users.rename(id, name, clock.now())
-        if (!user || before?.name === user.name) return withoutChanges(user)
+        if (!user || userBefore?.name === user.name) return withoutChanges(user)
         return auditedOutcome(user, { ...accountChange('user.updated', id), after: { name: 'changed' } })
       })
       return requireUser(renamedUser)
@@ -147,10 +147,10 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
         async tx => {
           await tx.users.lockAdministrators()
           if (await tx.users.isOnlyAdministrator(id)) return REFUSED_FOR_LAST_ADMINISTRATOR
-          const before = await tx.users.find(id)
+          const userBefore = await tx.users.find(id)
           const user = await deleteWithin(tx, id, clock.now(), secrets)
-          if (!before || !user || before.status === 'deleted') return withoutChanges({ user })
-          return auditedOutcome({ user }, statusChange('user.deleted', id, before.status, 'deleted'))
+          if (!userBefore || !user || userBefore.status === 'deleted') return withoutChanges({ user })
+          return auditedOutcome({ user }, statusChange('user.deleted', id, userBefore.status, 'deleted'))
         },
         readBackByStatus('deleted', id),
       )
@@ -162,20 +162,20 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
     const addressHash = role === undefined ? null : await addressHashOf(id)
     const outcome = await audit.perform<Outcome>(by, async tx => {
       await tx.users.lockAdministrators()
-      const before = await tx.users.lock(id)
-      if (!before || before.status === 'deleted') return withoutChanges({ user: null })
+      const userBefore = await tx.users.lock(id)
+      if (!userBefore || userBefore.status === 'deleted') return withoutChanges({ user: null })
       const removesRights = status === 'suspended' || (role !== undefined && role !== 'admin')
       if (removesRights && (await tx.users.isOnlyAdministrator(id))) return REFUSED_FOR_LAST_ADMINISTRATOR
       const now = clock.now()
       const changes: AuditChange[] = []
       if (addressHash) await tx.administrators.claim(addressHash, id, now)
-      if (role !== undefined && role !== before.role && (await tx.users.setRole(id, role, now)))
-        changes.push(roleChange(before, role))
+      if (role !== undefined && role !== userBefore.role && (await tx.users.setRole(id, role, now)))
+        changes.push(roleChange(userBefore, role))
       if (status === 'suspended' && (await suspendWithin(tx, id, now)))
         changes.push(statusChange('user.suspended', id, 'active', 'suspended'))
       if (status === 'active' && (await tx.users.activate(id, now)))
         changes.push(statusChange('user.activated', id, 'suspended', 'active'))
-      if (name !== undefined && name !== before.name && (await tx.users.rename(id, name, now)))
+      if (name !== undefined && name !== userBefore.name && (await tx.users.rename(id, name, now)))
         changes.push({ ...accountChange('user.updated', id), after: { name: 'changed' } })
       return { outcome: { user: await tx.users.find(id) }, changes }
     })

@@ -105,7 +105,7 @@ export function keyFacts(
     ],
     [columns.created, day(key.createdAt)],
     [columns.used, lastUseText(key, state, now, at => ago(at, now))],
-    ...lastUseOrigin(key),
+    ...lastUseOriginRows(key),
     [columns.expires, key.expiresAt === null ? keys.never : expiryText(key, state, now)],
   ]
   if (key.revokedAt !== null)
@@ -126,7 +126,7 @@ function scopesInWords(scopes: readonly string[]): Html {
   return html`<ul class="bare">${scopes.map(scope => html`<li>${words[scope] ?? ''} <code>${scope}</code></li>`)}</ul>`
 }
 
-function lastUseOrigin({ lastUsedFrom: from }: ApiKey): [string, Html][] {
+function lastUseOriginRows({ lastUsedFrom: from }: ApiKey): [string, Html][] {
   if (!from) return []
   const program = from.client ? html` ·&nbsp;<bdi>${describeClient(from.client)}</bdi>` : ''
   return [[texts.keys.usedFrom, html`<code>${from.network}</code>${program}`]]

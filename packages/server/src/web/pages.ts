@@ -35,7 +35,7 @@ export interface Pages {
   /**
    * @returns a `NoPage` if no page answers this path and method and the client does not accept HTML; the HTTP layer
    *   answers with a problem document
-   * @throws whatever a page threw, if the client asked for JSON, which also gets a problem document
+   * @throws whatever a page threw, if the client asked for JSON; the HTTP layer answers it with a problem document
    */
   fetch(request: Request, env: object): Promise<Response | NoPage>
   /** Methods and paths of all pages and their files. Middleware is listed too, with the method `ALL`. */

@@ -32,10 +32,13 @@ for (const [from, to] of enginePairs) {
       await until('a call', () => endpoint.received.length > 0)
       await node.close()
 
-      const bothSecrets = { ...settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
-      assert.match(await outputOf(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted \d+ values/)
+      const settingsWithBothSecrets = { ...settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
+      assert.match(
+        await outputOf(keyway(settingsWithBothSecrets, 'keys', 'reseal')),
+        /Re-encrypted \d+ values/,
+      )
       const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
-      await outputOf(keyway(bothSecrets, 'backup', file))
+      await outputOf(keyway(settingsWithBothSecrets, 'backup', file))
       const target = { ...(await freshSettings(to, t)), ...PRIVATE_NETWORKS, KEYWAY_SECRET: OTHER_SECRET }
       await outputOf(keyway(target, 'restore', file, '--keep-keys'))
       endpoint.received.length = 0

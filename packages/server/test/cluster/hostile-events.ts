@@ -79,7 +79,7 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
   const { a, b, tap } = nodes
   const agentOfA = await nodes.connect(a)
   const agentOfB = await nodes.connect(b)
-  await recordEverything(nodes, agentOfA, agentOfB)
+  await causeEveryEvent(nodes, agentOfA, agentOfB)
   const genuineMessages = tap.recorded.slice()
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`FUZZ_SEED=${seed}, ${genuineMessages.length} recorded`)
@@ -108,7 +108,7 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
 }
 
 /** Causes every kind of event once, so that it is recorded. A third agent is connected only to be disconnected. */
-async function recordEverything(nodes: TappedNodes, agentOfA: HubSocket, agentOfB: HubSocket): Promise<void> {
+async function causeEveryEvent(nodes: TappedNodes, agentOfA: HubSocket, agentOfB: HubSocket): Promise<void> {
   await sendAndReceive(agentOfA, agentOfB, 'short')
   await sendAndReceive(agentOfB, agentOfA, 'y'.repeat(20_000))
   assert.equal((await nodes.a.hub.sendTo(nodes.userId, agentOfB.id, 'from the API'))?.delivered, 1)

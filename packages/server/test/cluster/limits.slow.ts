@@ -8,7 +8,7 @@ import { postgresMissing } from '../support/engines.ts'
 import { startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, signIn } from '../support/nodes.ts'
 
-const SECONDS = 60
+const RUN_SECONDS = 60
 /** Few, since many new connections of a network that is refused often are closed (http/connection-guard.ts). */
 const CONNECTIONS_PER_NODE = 16
 const LIMITS = [
@@ -50,14 +50,14 @@ describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE 
           if (status === 200) passedCount++
           else if (status !== 429) otherOutcomes.push(String(status))
         }
-        for (let now = 0; now < SECONDS * 1000; now = performance.now() - startedAt) {
+        for (let now = 0; now < RUN_SECONDS * 1000; now = performance.now() - startedAt) {
           while (sentCount < (now / 1000) * perSecond)
             pendingExchanges.push(send(sentCount++).catch(error => void otherOutcomes.push(String(error))))
           await wait(5)
         }
         await Promise.all(pendingExchanges)
         assert.deepEqual(otherOutcomes, [])
-        const expected = (limit * SECONDS) / seconds
+        const expected = (limit * RUN_SECONDS) / seconds
         t.diagnostic(`${passedCount} of ${expected} passed, of ${sentCount} sent`)
         assert.ok(Math.abs(passedCount - expected) <= 0.05 * expected, `${passedCount} of ${expected}`)
       })

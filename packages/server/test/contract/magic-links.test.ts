@@ -140,6 +140,6 @@ describe('on postgres', { skip: postgresMissing() }, () => {
 })
 
 async function untilLockWait(client: pg.Client): Promise<void> {
-  const lockWaits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-  while ((await client.query(lockWaits)).rowCount === 0) await new Promise(setImmediate)
+  const lockWaitQuery = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  while ((await client.query(lockWaitQuery)).rowCount === 0) await new Promise(setImmediate)
 }

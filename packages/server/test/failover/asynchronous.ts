@@ -19,7 +19,7 @@ const CUT_OFF_MS = 4000
 
 /**
  * Cuts off an asynchronous standby for some seconds before a failover, and checks what the failover loses, what `keyway
- * journal replay` restores, and what `keyway doctor` reports before and after it.
+ * journal replay` restores, and what `keyway doctor` reports before the failover and at the end.
  */
 export async function asynchronousFailover(seed: number): Promise<string[]> {
   await using cluster = await startCluster({ synchronous: false })

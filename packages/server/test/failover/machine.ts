@@ -31,7 +31,7 @@ export interface MachineOptions {
   folder: string
   name: string
   address: string
-  /** The first three bytes of all addresses. */
+  /** The first three bytes of the addresses of all machines. */
   network: string
   synchronous: boolean
   /** The port at which the other member reaches this one's PostgreSQL; null on the machine that only votes. */

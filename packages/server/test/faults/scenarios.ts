@@ -114,8 +114,8 @@ export const scenarios: Scenario[] = [
         world.underLoad(
           async () => {
             for (let round = 0; round < 60 * scale; round++) {
-              const cutTime = world.random.below(2) === 0 ? 'unreceived' : 'unanswered'
-              for (const proxy of world.databaseProxies) proxy.cutCommits(1 + world.random.below(2), cutTime)
+              const cutWhen = world.random.below(2) === 0 ? 'unreceived' : 'unanswered'
+              for (const proxy of world.databaseProxies) proxy.cutCommits(1 + world.random.below(2), cutWhen)
               await wait(100 + world.random.below(300))
             }
           },

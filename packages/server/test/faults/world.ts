@@ -238,14 +238,14 @@ async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history:
         .filter(mail => mail.recipients.includes(email) && TOKEN.test(mail.text))
         .map(mail => mail.headers.get('message-id')?.[0]),
     )
-  const sends = new Map<string, { ok: number; unknown: number }>()
+  const sendCounts = new Map<string, { ok: number; unknown: number }>()
   for (const { op, on, outcome } of history.operations) {
     if (op !== 'send' || outcome === 'fail') continue
-    const counts = sends.get(on) ?? { ok: 0, unknown: 0 }
+    const counts = sendCounts.get(on) ?? { ok: 0, unknown: 0 }
     counts[outcome]++
-    sends.set(on, counts)
+    sendCounts.set(on, counts)
   }
-  for (const [email, { ok, unknown }] of sends) {
+  for (const [email, { ok, unknown }] of sendCounts) {
     const mails = messageIdsTo(email).size
     if (mails < ok) violations.push(`I-9: ${email} was promised ${ok} mails and got ${mails}`)
     if (mails > ok + unknown)

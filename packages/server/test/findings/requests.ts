@@ -63,9 +63,9 @@ probe('4', 'sends over the limit leave database connections to others', ['postgr
 probe('4', 'refused sends write nothing to the database', ['postgres'], async (engine, t) => {
   const { server } = await openWithKey(engine, t)
   await useUpSends(server)
-  const rowsBefore = await rowsWritten(server)
+  const rowsBefore = await countRowsWritten(server)
   await pipelineSends(server, 500, t)
-  const rows = (await rowsWritten(server)) - rowsBefore
+  const rows = (await countRowsWritten(server)) - rowsBefore
   expectTrue(rows < 100, `${rows} rows written by 500 refusals`)
 })
 
@@ -187,7 +187,7 @@ async function pipelineSends(server: Target, count: number, t: CleanUps): Promis
 }
 
 /** Returns the number of rows that were inserted, changed or deleted in this database. */
-function rowsWritten({ settings }: Target): Promise<number> {
+function countRowsWritten({ settings }: Target): Promise<number> {
   return withClient(settings.KEYWAY_DATABASE_URL!, async client => {
     await wait(1500) // PostgreSQL's sessions report their statistics once a second
     const { rows } = await client.query(

@@ -100,7 +100,7 @@ async function checkContention(t: TestContext, prepare: Prepare): Promise<void> 
   const count = () => void settledCount++
   const waitingCalls = Array.from({ length: CALLS }, () => call(ADA).then(count, count))
   try {
-    // The waiting calls get as far as they can.
+    // Gives the waiting calls time to get as far as they can.
     for (let read = 0; read < 20; read++) await apiKeysOf(people[EVE]!.user.id)
     await inTime(
       'the call of the other person',

@@ -58,10 +58,13 @@ async function openFacts(engine: EngineName, t: TestContext) {
     const endings = facts.flatMap(fact => (fact.type === 'ending' ? [fact.ending] : []))
     const storedEndings = await storage.store.endings.since(0, null, 1000)
     const addedEndings = storedEndings.filter(({ id }) => !idsBefore.endings.includes(id))
-    assert.deepEqual(sorted(addedEndings), sorted(endings))
+    assert.deepEqual(sortedById(addedEndings), sortedById(endings))
     const eventFacts = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
     const { rows } = await storage.store.securityEvents.list(user.id, page)
-    assert.deepEqual(sorted(rows.filter(({ id }) => !idsBefore.events.includes(id))), sorted(eventFacts))
+    assert.deepEqual(
+      sortedById(rows.filter(({ id }) => !idsBefore.events.includes(id))),
+      sortedById(eventFacts),
+    )
     const changedFacts = facts.flatMap(fact => (fact.type === 'changed' ? [`${fact.kind} ${fact.id}`] : []))
     assert.deepEqual(received.filter(({ type }) => type !== 'mail.queued').map(subjectOf), changedFacts)
     return facts.map(textOf)
@@ -69,7 +72,7 @@ async function openFacts(engine: EngineName, t: TestContext) {
   return { ...testStorage, user, factsOf }
 }
 
-function sorted<Row extends { id: string }>(rows: readonly Row[]): Row[] {
+function sortedById<Row extends { id: string }>(rows: readonly Row[]): Row[] {
   return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 }
 

@@ -230,15 +230,15 @@ forEachEngine(engine => {
     const feed = createRevocations(services)
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
-    const afterFirst = (await feed.since(null, 1))!
+    const firstPage = (await feed.since(null, 1))!
     for (const passed of [0, 10 * SECOND]) {
       services.clock.advance(passed)
-      const restPage = (await feed.since(afterFirst.cursor, 100))!
+      const restPage = (await feed.since(firstPage.cursor, 100))!
       assert.deepEqual([restPage.endings.length, restPage.hasMore], [1, false])
-      assert.equal(restPage.cursor, afterFirst.cursor)
+      assert.equal(restPage.cursor, firstPage.cursor)
     }
     services.clock.advance(1)
-    const laterPage = (await feed.since(afterFirst.cursor, 100))!
+    const laterPage = (await feed.since(firstPage.cursor, 100))!
     assert.equal(laterPage.endings.length, 1)
     assert.deepEqual((await feed.since(laterPage.cursor, 100))!.endings, [])
   })
@@ -250,10 +250,10 @@ forEachEngine(engine => {
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
     const allEndings = (await feed.since(null, 100))!.endings
-    const afterFirst = (await feed.since(null, 1))!
+    const firstPage = (await feed.since(null, 1))!
     services.clock.advance(FEED_WINDOW)
-    assert.deepEqual((await feed.since(afterFirst.cursor, 100))!.endings, allEndings.slice(1))
+    assert.deepEqual((await feed.since(firstPage.cursor, 100))!.endings, allEndings.slice(1))
     services.clock.advance(1)
-    assert.deepEqual((await feed.since(afterFirst.cursor, 100))!.endings, [])
+    assert.deepEqual((await feed.since(firstPage.cursor, 100))!.endings, [])
   })
 })

@@ -9,7 +9,7 @@ import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
 const from = { name: 'Keyway', address: 'no-reply@example.com' }
-const neverAborted = new AbortController().signal
+const neverAbortedSignal = new AbortController().signal
 
 function mailTo(address: string, id: string, link: string | null = null): Mail {
   const recipient = parseEmailAddress(address)!
@@ -32,7 +32,7 @@ forEachEngine(engine => {
     const inbox = createInbox({ storage, secrets, clock })
     for (const name of ['a', 'b', 'a']) {
       clock.advance(1)
-      await mailer.deliver(mailTo(`${name}@example.com`, newId(clock.now())), neverAborted)
+      await mailer.deliver(mailTo(`${name}@example.com`, newId(clock.now())), neverAbortedSignal)
     }
     assert.deepEqual(
       (await inbox.list(null)).map(item => item.to),
@@ -50,9 +50,9 @@ forEachEngine(engine => {
     const announce = ({ link }: { link: string }) => void links.push(link)
     const mailer = createInboxMailer({ storage, secrets, clock, from, announce })
     const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=x')
-    await mailer.deliver(mail, neverAborted)
-    await mailer.deliver(mail, neverAborted)
-    await mailer.deliver(mailTo('a@example.com', newId(clock.now())), neverAborted)
+    await mailer.deliver(mail, neverAbortedSignal)
+    await mailer.deliver(mail, neverAbortedSignal)
+    await mailer.deliver(mailTo('a@example.com', newId(clock.now())), neverAbortedSignal)
     assert.deepEqual(links, ['http://localhost/verify?token=x'])
     assert.equal((await createInbox({ storage, secrets, clock }).list(null)).length, 2)
   })
@@ -63,7 +63,7 @@ forEachEngine(engine => {
     const inbox = createInbox({ storage, secrets, clock })
     for (let n = 0; n < 203; n++) {
       clock.advance(1)
-      await mailer.deliver(mailTo(`u${n}@example.com`, newId(clock.now())), neverAborted)
+      await mailer.deliver(mailTo(`u${n}@example.com`, newId(clock.now())), neverAbortedSignal)
     }
     const items = await inbox.list(null)
     assert.equal(items.length, 200)
@@ -77,7 +77,7 @@ forEachEngine(engine => {
   test('mails in the inbox are sealed; those under a missing secret are left out', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
     const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=SECRETTOKEN')
-    await createInboxMailer({ storage, secrets, clock, from }).deliver(mail, neverAborted)
+    await createInboxMailer({ storage, secrets, clock, from }).deliver(mail, neverAbortedSignal)
     const [row] = await storage.store.inbox.list(null, 10)
     assert.doesNotMatch(JSON.stringify(row), /SECRETTOKEN|12345678/)
     const otherSecrets = createSecrets([Buffer.alloc(32, 9)])

@@ -42,12 +42,12 @@ forEachEngine(engine => {
       hooks.meanwhile = () => meanwhile(link)
       return refusedWith(otherNode.magicLinks.verify({ token: link.token, email: ANN }, 'api', caller()))
     }
-    const afterUse = await verify(({ loginId }) =>
+    const refusalAfterUse = await verify(({ loginId }) =>
       services.opened.storage.transaction(tx => tx.magicLinks.consume(loginId, services.clock.now())),
     )
-    assert.equal(afterUse, 'magic_link_used')
-    const afterExpiry = await verify(async () => services.clock.advance(MAGIC_LINK_LIFETIME))
-    assert.equal(afterExpiry, 'magic_link_expired')
+    assert.equal(refusalAfterUse, 'magic_link_used')
+    const refusalAfterExpiry = await verify(async () => services.clock.advance(MAGIC_LINK_LIFETIME))
+    assert.equal(refusalAfterExpiry, 'magic_link_expired')
     const countLiveSessions = async () =>
       (await services.sessions.list(user.id, { limit: 50, after: null })).rows.length
     const liveCountBefore = await countLiveSessions()

@@ -54,13 +54,13 @@ class Refresh implements fc.AsyncCommand<Model, RealSystem> {
   }
 
   expected(model: Model, at: number): string {
-    const isHonest = this.behind > 0 && this.key !== null && model.keys[at] === this.key
+    const isRetry = this.behind > 0 && this.key !== null && model.keys[at] === this.key
     if (model.ended === 'logout') return 'invalid_refresh_token'
     if (model.ended === 'reuse') {
-      return this.behind > 0 && !isHonest ? 'refresh_token_reused' : 'invalid_refresh_token'
+      return this.behind > 0 && !isRetry ? 'refresh_token_reused' : 'invalid_refresh_token'
     }
     if (this.behind === 0) return 'rotated'
-    if (!isHonest) return 'refresh_token_reused'
+    if (!isRetry) return 'refresh_token_reused'
     return this.behind === 1 ? 'repeated' : 'invalid_refresh_token'
   }
 

@@ -203,14 +203,14 @@ forEachEngine(engine => {
     const testStorage = await openTestStorage(engine, t)
     const { lines, logger } = createRecordingLog()
     let isDown = false
-    let reads = 0
+    let readCount = 0
     const { signingKeys } = testStorage.storage.store
     const list = async (now: number) => {
       try {
         if (isDown) throw new Error('down')
         return await signingKeys.list(now)
       } finally {
-        reads++
+        readCount++
       }
     }
     const store = { ...testStorage.storage.store, signingKeys: { ...signingKeys, list } }
@@ -226,9 +226,9 @@ forEachEngine(engine => {
     nodeA.start()
     t.after(nodeA.stop)
     const readTwice = async () => {
-      for (const next of [reads + 1, reads + 2]) {
+      for (const next of [readCount + 1, readCount + 2]) {
         await storage.events.publish({ type: 'signing_keys.changed' })
-        await until(() => reads === next)
+        await until(() => readCount === next)
         await setImmediate()
       }
     }

@@ -124,8 +124,8 @@ forEachEngine((engine: EngineName) => {
     )
     assert.equal(outcomes.filter(outcome => outcome === INVALID_CODE).length, WRONG_CODES_UNRECOGNISED)
     assert.equal(outcomes.filter(outcome => outcome === RATE_LIMITED).length, 80 - WRONG_CODES_UNRECOGNISED)
-    const reopened = await services.opened.reopen()
-    const restartedNode = await openServices(engine, t, { on: { node: reopened, of: services.opened } })
+    const reopenedNode = await services.opened.reopen()
+    const restartedNode = await openServices(engine, t, { on: { node: reopenedNode, of: services.opened } })
     assert.equal(
       await typeCode(restartedNode, await linkToNewAddress(services), { ip: unusedIp() }),
       RATE_LIMITED,

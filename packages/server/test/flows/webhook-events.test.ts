@@ -421,7 +421,10 @@ test('a low balance is announced by the charge that crosses the mark, and by no 
   ])
 })
 
-/** A function that runs an operation in a transaction, and returns type, subject and data of the announced events. */
+/**
+ * A function that runs an operation in a transaction, and returns the type, the id of the subject and the data of each
+ * webhook event that it caused.
+ */
 function announcements(storage: Services['storage'], received: () => Promise<ReceivedEvent[]>) {
   return async (operation: (tx: Transaction) => Promise<unknown>) => {
     await storage.transaction(operation)
@@ -472,13 +475,13 @@ async function causeEveryEvent(services: Services): Promise<void> {
 /** Reads the guide's table of event types; asserts that it lists all. */
 function documentedEvents(): Map<string, { subject: string; fields: string[] }> {
   const rows = readFileSync(GUIDE, 'utf8').matchAll(/^\| `([a-z_]+\.[a-z_]+)` \| `(\w+)` \| ([^|]+) \|/gm)
-  const rowsByType = [...rows].map(([, type, subject, fields]) => {
+  const entriesByType = [...rows].map(([, type, subject, fields]) => {
     const names = [...fields!.matchAll(/`(\w+)`/g)].map(([, name]) => name!)
     return [type!, { subject: subject!, fields: names }] as const
   })
   assert.deepEqual(
-    rowsByType.map(([type]) => type),
+    entriesByType.map(([type]) => type),
     [...WEBHOOK_EVENT_TYPES],
   )
-  return new Map(rowsByType)
+  return new Map(entriesByType)
 }

@@ -91,7 +91,7 @@ async function openCredentials(engine: EngineName, t: TestContext) {
   server.clock.advance(1000)
 
   const always = (code: string | null) => () => code
-  const missingRight = (needed: string) =>
+  const codeForMissingRight = (needed: string) =>
     needed.endsWith('session') ? 'session_required' : 'insufficient_scope'
   const credentials: Credential[] = [
     { name: 'none', headers: {}, refusal: always('authentication_required') },
@@ -104,9 +104,9 @@ async function openCredentials(engine: EngineName, t: TestContext) {
     ...KNOWN_SCOPES.map(scope => ({
       name: `key with ${scope}`,
       headers: headersByScope.get(scope)!,
-      refusal: (needed: string) => (needed === scope ? null : missingRight(needed)),
+      refusal: (needed: string) => (needed === scope ? null : codeForMissingRight(needed)),
     })),
-    { name: 'key with a scope of its own', headers: ownScopeKey.headers, refusal: missingRight },
+    { name: 'key with a scope of its own', headers: ownScopeKey.headers, refusal: codeForMissingRight },
     { name: 'agent token', headers: bearer(exchange.body.token), refusal: always('session_required') },
     { name: 'refresh token', headers: bearer(tokens.refreshToken), refusal: always('invalid_token') },
     {

@@ -507,12 +507,12 @@ forEachEngine(engine => {
       rows.map(({ sequence }) => sequence),
       [1, 2, 3, 4, 5, 6, 7, 8],
     )
-    const csv = await call('GET', `/audit-events?subject=${ada.user.id}`, undefined, {
+    const csvAnswer = await call('GET', `/audit-events?subject=${ada.user.id}`, undefined, {
       headers: { Accept: 'text/csv' },
     })
-    assert.match(csv.headers.get('content-type')!, /^text\/csv/)
-    assert.equal(csv.text.trimEnd().split('\r\n').length, 8)
-    assert.ok(csv.text.includes(`"'@SUM(1;2)"`))
+    assert.match(csvAnswer.headers.get('content-type')!, /^text\/csv/)
+    assert.equal(csvAnswer.text.trimEnd().split('\r\n').length, 8)
+    assert.ok(csvAnswer.text.includes(`"'@SUM(1;2)"`))
     const { rows: lastStored } = await store.audit.list({}, { limit: 1, after: null })
     assert.equal(rows.at(-1).hash, lastStored[0]!.hash)
     assert.equal((await call('GET', '/audit-events?type=user.nothing')).status, 400)

@@ -231,10 +231,10 @@ test('the root path has URLs for programs and a page for browsers, and API paths
   const otherPageAnswer = await server.get('/sign-in?next=1', { headers: BROWSER_HEADERS })
   assert.equal(otherPageAnswer.status, 307)
   assert.equal(otherPageAnswer.headers.get('location'), `${publicUrl}/sign-in?next=1`)
-  const html = await server.raw(
+  const pageAnswer = await server.raw(
     'GET /sign-in HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
   )
-  assert.match(html, /^HTTP\/1\.1 200 [\s\S]*x-request-id: [\s\S]*Sign in/i)
+  assert.match(pageAnswer, /^HTTP\/1\.1 200 [\s\S]*x-request-id: [\s\S]*Sign in/i)
   const redirectText = await server.raw(
     'GET / HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
   )

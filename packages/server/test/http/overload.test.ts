@@ -6,9 +6,9 @@ const EXCHANGE = { api_key: `svc_${'a'.repeat(32)}` }
 
 test('calls beyond the limit of concurrent calls are refused immediately with Retry-After, and probes are answered', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: 5, failureLimits: [] })
-  const release = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
   const { transaction } = server.storage
-  server.storage.transaction = (work, landed) => release.promise.then(() => transaction(work, landed))
+  server.storage.transaction = (work, landed) => released.promise.then(() => transaction(work, landed))
   const send = (n: number) => server.post('/auth/send-magic-link', { email: `n${n}@example.com` })
   const pendingCalls = Array.from({ length: 5 }, (_, n) => send(n))
   let refusal = await send(5)
@@ -18,16 +18,16 @@ test('calls beyond the limit of concurrent calls are refused immediately with Re
   assert.equal(refusal.headers.get('retry-after'), '1')
   assert.equal((await server.get('/livez')).status, 200)
   assert.equal((await server.get('/readyz')).status, 200)
-  release.resolve()
+  released.resolve()
   for (const answer of await Promise.all(pendingCalls)) assert.equal(answer.status, 200)
   assert.equal((await send(7)).status, 200, 'and when they are done there is room again')
 })
 
 test('a network that uses all concurrent calls is refused, and others are served', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: 5, trustedProxies: ['127.0.0.0/8'] })
-  const release = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
   const { transaction } = server.storage
-  server.storage.transaction = (work, landed) => release.promise.then(() => transaction(work, landed))
+  server.storage.transaction = (work, landed) => released.promise.then(() => transaction(work, landed))
   const sendFrom = (network: string, n: number) =>
     server.post(
       '/auth/send-magic-link',
@@ -42,6 +42,6 @@ test('a network that uses all concurrent calls is refused, and others are served
     headers: { 'X-Forwarded-For': '198.51.100.1' },
   })
   assert.equal(otherAnswer.status, 401)
-  release.resolve()
+  released.resolve()
   await Promise.all(pendingCalls)
 })

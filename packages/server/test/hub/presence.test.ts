@@ -69,11 +69,11 @@ test('a node that announces itself while the list of nodes is being read is kept
   }))
   const newNodeId = newId(clock.now())
 
-  const heartbeat = presence.heartbeat()
+  const pendingHeartbeat = presence.heartbeat()
   await nodesWereRead.promise
   presence.markAlive(newNodeId)
   storeReleased.resolve()
-  await heartbeat
+  await pendingHeartbeat
   assert.deepEqual(presence.otherNodes(), [newNodeId])
 
   await presence.heartbeat()
@@ -88,10 +88,10 @@ test('a node that stops during its heartbeat is not registered again', async t =
       await store.heartbeat(node)
     },
   }))
-  const heartbeat = presence.heartbeat()
-  const deregistration = presence.deregister()
+  const pendingHeartbeat = presence.heartbeat()
+  const pendingDeregistration = presence.deregister()
   storeReleased.resolve()
-  await Promise.all([heartbeat, deregistration])
+  await Promise.all([pendingHeartbeat, pendingDeregistration])
   assert.deepEqual(await store.nodes(0), [])
   await presence.heartbeat()
   assert.deepEqual(await store.nodes(0), [], 'nor by a later one')

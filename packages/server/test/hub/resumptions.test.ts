@@ -17,11 +17,11 @@ async function requestMove(
   peer: Peer,
   lastSeq = 0,
 ) {
-  const moving = connectionOn(peer, userId, key.id)
-  const client = new Client(url, await tokenOf(services, key), { headers: moving.headers(lastSeq) })
+  const movingConnection = connectionOn(peer, userId, key.id)
+  const client = new Client(url, await tokenOf(services, key), { headers: movingConnection.headers(lastSeq) })
   const { question, from } = await peer.next('release')
   assert.equal(from, nodeId)
-  return { ...moving, client, question }
+  return { ...movingConnection, client, question }
 }
 
 const kindsOf = (messages: readonly RelayMessage[]) => messages.map(({ kind }) => kind)
@@ -30,13 +30,13 @@ describe('a connection that moves here', () => {
   const move = async (t: Parameters<typeof openAmongPeers>[0], lastSeq?: number) => {
     const hub = await openAmongPeers(t)
     const [peer, sender] = [await hub.addPeer(), await hub.addPeer()]
-    const moving = await requestMove(hub, peer, lastSeq)
-    const { connectionId: to } = moving.identity
+    const movingConnection = await requestMove(hub, peer, lastSeq)
+    const { connectionId: to } = movingConnection.identity
     /** Has the node `from` relay a message to the moving connection, as its message with this number. */
     const deliver = (from: Peer, number: number) =>
       from.order({ op: 'deliver', userId: hub.userId, to, frame: messageFrame(`${number}`), number })
-    const isResumed = async () => (await moving.client.next('ready')).resumed
-    return { ...hub, ...moving, peer, sender, deliver, isResumed }
+    const isResumed = async () => (await movingConnection.client.next('ready')).resumed
+    return { ...hub, ...movingConnection, peer, sender, deliver, isResumed }
   }
 
   test('is resumed if the messages that arrived on both nodes have one order, and not if they contradict each other', async t => {

@@ -47,11 +47,11 @@ async function startProvider(
     server.closeAllConnections()
     server.close()
   })
-  const hangingRequest = new Promise<void>(resolve => server.once('hanging', resolve))
+  const requestHangs = new Promise<void>(resolve => server.once('hanging', resolve))
   return {
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls,
-    hanging: hangingRequest,
+    hanging: requestHangs,
   }
 }
 

@@ -80,9 +80,9 @@ forEachEngine(engine => {
 
     assert.ok((await opened.run()) >= 8)
     const counts: Record<string, number> = {}
-    const tables =
+    const tableNames =
       'magic_links messages sessions security_events inbox endings sends send_buckets signing_keys users api_keys wrong_codes device_authorizations'
-    for (const table of tables.split(' ')) counts[table] = await countOf(opened, table)
+    for (const table of tableNames.split(' ')) counts[table] = await countOf(opened, table)
     assert.deepEqual(counts, {
       magic_links: 1,
       messages: 1,

@@ -130,8 +130,8 @@ export class World {
   }
 
   anyNode(): SimulatedNode | null {
-    const aliveNodes = this.nodes.filter(({ isReady, isDraining }) => isReady && !isDraining)
-    return aliveNodes.length > 0 ? this.random.pick(aliveNodes) : null
+    const servingNodes = this.nodes.filter(({ isReady, isDraining }) => isReady && !isDraining)
+    return servingNodes.length > 0 ? this.random.pick(servingNodes) : null
   }
 
   startNode(): void {

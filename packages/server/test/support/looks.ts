@@ -112,11 +112,11 @@ const FIND_OVERFLOWS = `(() => {
   const found = []
   const overflow = document.documentElement.scrollWidth - innerWidth
   if (overflow > 0) {
-    const out = [...document.querySelectorAll('main *, header *, footer *')].filter(element => {
+    const overflowing = [...document.querySelectorAll('main *, header *, footer *')].filter(element => {
       const { left, right, width } = element.getBoundingClientRect()
       return width > 0 && (left < -0.5 || right > innerWidth + 0.5)
     })
-    found.push(overflow + ' px too wide by ' + out.map(element => element.outerHTML.slice(0, 120)).join(' | '))
+    found.push(overflow + ' px too wide by ' + overflowing.map(element => element.outerHTML.slice(0, 120)).join(' | '))
   }
   const overrun = [...document.querySelectorAll('main :is(th, td)')]
     .filter(cell => cell.checkVisibility() && !cell.closest('.scroll') && cell.scrollWidth > cell.clientWidth + 1)

@@ -193,10 +193,10 @@ function observers(recorder: Recorder) {
       const startedServer: { metrics?: Metrics } = {}
       return startContext.run(startedServer, async () => {
         const server = await original(config, options)
-        let closed: Promise<void> | undefined
+        let closing: Promise<void> | undefined
         const close = () => {
-          closed ??= scrape(startedServer.metrics).then(() => server.close())
-          return closed
+          closing ??= scrape(startedServer.metrics).then(() => server.close())
+          return closing
         }
         return { ...server, close, [Symbol.asyncDispose]: close }
       })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { tool } from '../../../../tools/install.ts'
 
-const SWITCH = '__keywayMutant'
+const MUTANT_VARIABLE = '__keywayMutant'
 let moduleCount = 0
 
 /** A made-up module with code for every mutation operator, and with syntax that is difficult to instrument. */
@@ -90,10 +90,10 @@ describe('mutants that are listed as equivalent', () => {
 
 /** The result of `run` of the module, or the name of the error that loading or running it throws. */
 async function resultOf(code: string, activeMutant: number): Promise<unknown> {
-  const name = `${SWITCH}${moduleCount++}`
+  const name = `${MUTANT_VARIABLE}${moduleCount++}`
   Reflect.set(globalThis, name, (id: number) => id === activeMutant)
   try {
-    const url = `data:text/javascript,${encodeURIComponent(code.replaceAll(SWITCH, name))}//${name}`
+    const url = `data:text/javascript,${encodeURIComponent(code.replaceAll(MUTANT_VARIABLE, name))}//${name}`
     return (await import(url)).run()
   } catch (error) {
     return (error as Error).name

@@ -113,12 +113,12 @@ test('a mail that was not sent can be sent again from the list as long as its li
   const admin = await signUp('admin', 'admin')
   const now = services.clock.now()
   const expired = { kind: 'invitation', state: 'expired', settledAt: now } as const
-  const late = aMessage({ ...expired, sendBefore: now - 1 })
-  const valid = aMessage({ ...expired, sendBefore: now + MINUTE })
-  for (const mail of [late, valid]) await store.outbox.insert(mail)
+  const mailWithExpiredLink = aMessage({ ...expired, sendBefore: now - 1 })
+  const mailWithValidLink = aMessage({ ...expired, sendBefore: now + MINUTE })
+  for (const mail of [mailWithExpiredLink, mailWithValidLink]) await store.outbox.insert(mail)
   const page = await (await admin.client.get('/admin/mails?state=expired')).text()
-  assert.ok(page.includes(`name="id" value="${valid.id}"`))
-  assert.ok(!page.includes(late.id))
+  assert.ok(page.includes(`name="id" value="${mailWithValidLink.id}"`))
+  assert.ok(!page.includes(mailWithExpiredLink.id))
 })
 
 test('a suppressed address is shown with the mails of the person, and allowed again from there', async t => {

@@ -303,10 +303,10 @@ test('an administrator invites and revokes on the page, and the link of the mail
     303,
   )
   const { rows } = await store.invitations.list({ limit: 9, after: null })
-  const eve = rows.find(({ email }) => email === 'eve@example.com')!
-  assert.equal(eve.role, 'admin')
+  const invitationOfEve = rows.find(({ email }) => email === 'eve@example.com')!
+  assert.equal(invitationOfEve.role, 'admin')
   for (const [email, subject] of [
-    [eve.email, 'Sie sind zu Keyway eingeladen'],
+    [invitationOfEve.email, 'Sie sind zu Keyway eingeladen'],
     ['bob@example.com', 'You are invited to Keyway'],
   ])
     await until(subject!, async () => {
@@ -315,8 +315,8 @@ test('an administrator invites and revokes on the page, and the link of the mail
       return data.some(mail => mail.subject === subject) || undefined
     })
   assert.match(await (await admin.client.get(page)).text(), /Pending/)
-  assert.equal((await post(admin.client, page, `${page}/${eve.id}/revoke`)).status, 303)
-  assert.notEqual((await store.invitations.find(eve.id))!.revokedAt, null)
+  assert.equal((await post(admin.client, page, `${page}/${invitationOfEve.id}/revoke`)).status, 303)
+  assert.notEqual((await store.invitations.find(invitationOfEve.id))!.revokedAt, null)
   const signIn = await fetch(`${web.url}/sign-in?email=bob%40example.com`)
   assert.match(await signIn.text(), /name="email" type="email" value="bob@example.com"/)
 })

@@ -286,8 +286,8 @@ describe('a call that is tried in the documents', () => {
       assert.match(page, new RegExp(`Answer ${status}`), operation)
       assert.match(page, new RegExp(`&quot;code&quot;: &quot;${code}&quot;`))
     }
-    const typedResponse = await client.post('/docs/call/listApiKeys', { form_token, 'query.limit': '1000' })
-    assert.match(await typedResponse.text(), /name="query\.limit" value="1000"/)
+    const refusalResponse = await client.post('/docs/call/listApiKeys', { form_token, 'query.limit': '1000' })
+    assert.match(await refusalResponse.text(), /name="query\.limit" value="1000"/)
   })
 
   test('creates no credential, ends nothing, and is none of an administrator for other people', async t => {
@@ -369,7 +369,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel('Search the documentation').press('Enter')
     await page.getByRole('link', { name: 'Replace a key' }).click()
     await page.waitForURL('**/docs/call/rotateApiKey')
-    const copyButtons = await page.getByRole('button', { name: 'Copy' }).count()
-    assert.equal(copyButtons > 0, javaScriptEnabled)
+    const copyButtonCount = await page.getByRole('button', { name: 'Copy' }).count()
+    assert.equal(copyButtonCount > 0, javaScriptEnabled)
   })
 }

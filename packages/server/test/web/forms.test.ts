@@ -222,8 +222,12 @@ test('wrong codes of a recognised browser are counted apart from those of strang
   for (let tries = 0; tries < 5; tries++) await secondLink.typeCode(wrongCodeFor(secondLink.mail.code!))
   const thirdLink = await requestLink(web, recognisedBrowser)
   assert.equal((await thirdLink.typeCode(thirdLink.mail.code!)).status, 429, 'five of its own')
-  const unknownBrowser = await requestLink(web, createClient(web.url))
-  assert.equal((await unknownBrowser.typeCode(unknownBrowser.mail.code!)).status, 303, 'none of strangers')
+  const linkOfUnknownBrowser = await requestLink(web, createClient(web.url))
+  assert.equal(
+    (await linkOfUnknownBrowser.typeCode(linkOfUnknownBrowser.mail.code!)).status,
+    303,
+    'none of strangers',
+  )
 })
 
 async function requestLink(

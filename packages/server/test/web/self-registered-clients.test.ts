@@ -293,7 +293,7 @@ test('the keys of clients that registered themselves are read within the same li
     return client_id
   }
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const claim = async (sub: string, network: string) => {
+  const readsAfterAssertion = async (sub: string, network: string) => {
     const seconds = Math.floor(web.server.services.clock.now() / 1000)
     const claims = { iss: sub, sub, aud: web.url, jti: `${count++}`, iat: seconds, exp: seconds + 60 }
     const { status } = await fetch(`${web.url}/oauth/token`, {
@@ -308,12 +308,12 @@ test('the keys of clients that registered themselves are read within the same li
     assert.equal(status, 401)
     return documents.reads()
   }
-  for (let n = 1; n <= 10; n++) assert.equal(await claim(await addClient(), '192.0.2.1'), n)
+  for (let n = 1; n <= 10; n++) assert.equal(await readsAfterAssertion(await addClient(), '192.0.2.1'), n)
   const lastClient = await addClient()
-  assert.equal(await claim(lastClient, '192.0.2.1'), 10)
-  assert.equal(await claim(lastClient, '192.0.2.2'), 11, 'the refusal is not remembered')
+  assert.equal(await readsAfterAssertion(lastClient, '192.0.2.1'), 10)
+  assert.equal(await readsAfterAssertion(lastClient, '192.0.2.2'), 11, 'the refusal is not remembered')
   await web.server.services.apps.register({ id: 'shop', name: 'Shop', jwksUri: addKeySet() })
-  assert.equal(await claim('shop', '192.0.2.1'), 12)
+  assert.equal(await readsAfterAssertion('shop', '192.0.2.1'), 12)
 })
 
 /** Serves client metadata documents on loopback, and counts the requests for them. */

@@ -38,7 +38,7 @@ function toHtml(part: Part): string {
 const THEME = {
   font: "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif",
   mono: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
-  /** Pixels; supported by every mail program. */
+  /** Width of a mail in pixels, which every mail program can show. */
   width: 600,
   light: {
     page: '#f6f7f9',

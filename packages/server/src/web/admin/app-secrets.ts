@@ -16,7 +16,7 @@ import { adminTexts } from './texts.ts'
 const MAX_AUDIT_ROWS = 20
 
 /** Who created a secret and why, by the secret's id; without secrets of unknown origin. */
-type Origins = ReadonlyMap<string, Html>
+type SecretOrigins = ReadonlyMap<string, Html>
 
 /** The secrets of an app, each with the time of its creation, and its actor and reason if the audit has them. */
 export async function secretsCard(
@@ -26,8 +26,10 @@ export async function secretsCard(
   isEditable: boolean,
 ): Promise<Html> {
   const { id } = app
-  const origins = await originsOf(kit, app, secrets)
-  const rows = secrets.map((secret, at) => secretRow(id, secret, at, secrets.length, origins, isEditable))
+  const secretOrigins = await secretOriginsOf(kit, app, secrets)
+  const rows = secrets.map((secret, at) =>
+    secretRow(id, secret, at, secrets.length, secretOrigins, isEditable),
+  )
   const newSecretLink = isEditable
     ? html`<p class="card-foot"><a class="button second" href="${appPath(id)}/new-secret">${appsTexts.newSecret}</a></p>`
     : ''
@@ -39,7 +41,7 @@ function secretRow(
   secret: AppSecret,
   at: number,
   count: number,
-  origins: Origins,
+  secretOrigins: SecretOrigins,
   isEditable: boolean,
 ): Html {
   const { newest, oldest, removeSecret } = appsTexts
@@ -48,15 +50,19 @@ function secretRow(
   const removeLink = isEditable
     ? html`<div class="end"><a class="button second small harm" href="${appPath(appId)}/remove-secret?secret=${secret.id}">${removeSecret}<span class="unseen"> ${secret.id}</span></a></div>`
     : ''
-  return html`<li class="item"><div class="what">${tag}${secretDescription(secret, origins)}<p><code>${secret.id}</code></p></div><p class="when"></p>${removeLink}</li>`
+  return html`<li class="item"><div class="what">${tag}${secretDescription(secret, secretOrigins)}<p><code>${secret.id}</code></p></div><p class="when"></p>${removeLink}</li>`
 }
 
-function secretDescription({ id, createdAt }: AppSecret, origins: Origins): Html {
-  const origin = origins.get(id)
+function secretDescription({ id, createdAt }: AppSecret, secretOrigins: SecretOrigins): Html {
+  const origin = secretOrigins.get(id)
   return html`<span class="name">${appsTexts.created} ${time(createdAt)}</span>${origin ? html` <span class="quiet">${origin}</span>` : ''}`
 }
 
-async function originsOf(kit: PageKit, app: App, secrets: readonly AppSecret[]): Promise<Origins> {
+async function secretOriginsOf(
+  kit: PageKit,
+  app: App,
+  secrets: readonly AppSecret[],
+): Promise<SecretOrigins> {
   const page = { limit: MAX_AUDIT_ROWS, after: null }
   const { rows } = await kit.store.audit.list({ subject: app.id, type: 'app.secret_created' }, page)
   const personLink = await personLinks(
@@ -83,13 +89,13 @@ export async function renderNewSecret(kit: PageKit, c: PageContext): Promise<Res
   const app = await kit.apps.find(id)
   if (app.isPublic || isClientUrl(id)) throw notFound()
   const secrets = await kit.apps.secrets(id)
-  const origins = await originsOf(kit, app, secrets)
+  const secretOrigins = await secretOriginsOf(kit, app, secrets)
   const removedSecret = removedByNext(secrets)
   return renderQuestion(kit, c, {
     section: 'apps',
     title: appsTexts.newSecretTitle(app.name),
     body: removedSecret
-      ? html`<p>${appsTexts.removesOldest}</p><ul><li>${secretDescription(removedSecret, origins)}</li></ul>`
+      ? html`<p>${appsTexts.removesOldest}</p><ul><li>${secretDescription(removedSecret, secretOrigins)}</li></ul>`
       : html`<p>${appsTexts.keepsOther}</p>`,
     action: `${appPath(id)}/new-secret`,
     fields: html`<input type="hidden" name="removes" value="${removedSecret?.id ?? ''}">${reasonField('reason', true)}`,
@@ -104,13 +110,13 @@ export async function renderRemoveSecret(kit: PageKit, c: PageContext): Promise<
   const id = idOf(c)
   requireRecentAdministrator(kit, c, appPath(id))
   const [app, secrets] = await Promise.all([kit.apps.find(id), kit.apps.secrets(id)])
-  const origins = await originsOf(kit, app, secrets)
+  const secretOrigins = await secretOriginsOf(kit, app, secrets)
   const secret = secrets.find(each => each.id === parseId(c.req.query('secret') ?? ''))
   if (!secret) throw notFound()
   return renderQuestion(kit, c, {
     section: 'apps',
     title: appsTexts.removeTitle,
-    body: html`<ul><li>${secretDescription(secret, origins)}</li></ul><p>${secrets.length > 1 ? appsTexts.leavesOne : appsTexts.leavesNone}</p>`,
+    body: html`<ul><li>${secretDescription(secret, secretOrigins)}</li></ul><p>${secrets.length > 1 ? appsTexts.leavesOne : appsTexts.leavesNone}</p>`,
     action: `${appPath(id)}/remove-secret`,
     fields: html`<input type="hidden" name="secret" value="${secret.id}">${reasonField('reason', true)}`,
     submit: appsTexts.removeNow,

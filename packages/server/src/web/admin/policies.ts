@@ -62,7 +62,7 @@ function render(kit: PageKit, c: PageContext, fields: Fields, problem: string | 
     html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${fields[name]}" inputmode="${mode}" maxlength="${MAX_TEXT_LENGTH}" autocomplete="off" spellcheck="false"${hint ? raw(` aria-describedby="${name}-hint"`) : ''}>${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
   const checkbox = (name: FieldName, label: string) =>
     html`<div class="choice"><input type="checkbox" id="${name}" name="${name}" value="yes"${fields[name] ? raw(' checked') : ''}><div><label for="${name}">${label}</label></div></div>`
-  const signUps = SIGN_UP_MODES.map(
+  const signUpChoices = SIGN_UP_MODES.map(
     each =>
       html`<div class="choice"><input type="radio" id="sign-up-${each}" name="sign_up" value="${each}"${fields.sign_up === each ? raw(' checked') : ''}><div><label for="sign-up-${each}">${policies.signUps[each]}</label></div></div>`,
   )
@@ -75,7 +75,7 @@ ${input('scopes', policies.scopes, policies.scopesHint)}
 <p><a href="/admin/keys?filter=violating">${policies.older}</a></p>
 </fieldset>
 <fieldset class="card"${disabledAttribute}><legend>${policies.signUp}</legend>
-${signUps}
+${signUpChoices}
 ${input('domains', policies.domains, policies.domainsHint)}
 ${input('credit', policies.credit, '', 'decimal')}
 </fieldset>

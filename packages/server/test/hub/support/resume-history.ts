@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 
 /** How long the hub may count a broken connection as a receiver after its agent has opened a new one. */
 const STALE_MS = 130_000
-/** How long the hub may take a broken connection for an open one. */
+/** How long the hub may treat a connection that broke as open. */
 const UNNOTICED_MS = 60_000
 
 export interface SentMessage {
