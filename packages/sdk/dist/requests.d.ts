@@ -22,8 +22,8 @@ export declare class Requests {
      */
     request(to: string, data: Json, { timeout, signal }: RequestOptions): Promise<Json>;
     /**
-     * Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are
-     * dropped.
+     * Handles a message that is an answer, and returns whether it is; drops an answer that no request of this agent
+     * awaits.
      */
     handleAnswer({ from, reply_to, data }: MessageFrame): boolean;
     rejectAll(error: KeywayError): void;

@@ -51,8 +51,8 @@ export class Requests {
         }
     }
     /**
-     * Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are
-     * dropped.
+     * Handles a message that is an answer, and returns whether it is; drops an answer that no request of this agent
+     * awaits.
      */
     handleAnswer({ from, reply_to, data }) {
         if (reply_to === undefined || !reply_to.startsWith(REQUEST_ID_PREFIX))

@@ -4,7 +4,7 @@ import { commandNames, loadCommand } from './commands.ts'
 /** A usage line with more optional options than this has `[OPTIONS]` instead of them. */
 const MAX_SHOWN_OPTIONS = 5
 
-/** The list of the commands that begin with a word such as `users`; of all commands without a word, or if none does. */
+/** The list of the commands that begin with `word`, such as `users`; of all commands if it is absent or begins none. */
 export async function overview(word?: string): Promise<string> {
   const names = commandNames.filter(name => !word || name.split(' ')[0] === word)
   const commands = await Promise.all((names.length > 0 ? names : commandNames).map(loadCommand))

@@ -58,7 +58,7 @@ export interface Relay {
   currentPeers(): readonly string[]
   /** The current peers that have left no request unanswered since they last sent something. */
   responsivePeers(): readonly string[]
-  /** Publishes a message after all earlier ones; false if the queue, or its owner's share of it, is full. */
+  /** Publishes a message after all earlier ones; false if the queue, or the share of `options.owner` in it, is full. */
   publish(to: readonly string[], message: RelayMessage, options?: Pick<QueueOptions, 'owner'>): boolean
   /** Resolves once everything that was queued before is published, or has failed to be. */
   flush(): Promise<void>

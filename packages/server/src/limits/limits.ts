@@ -38,7 +38,7 @@ export interface KeyLimiter {
    */
   take(key: LimitedKey): RateLimitState[] | null | Promise<RateLimitState[]>
   /**
-   * Counts `count` calls of an app for the key, against its request limits and its quotas: all of the calls, or none.
+   * Counts `count` calls that the key made to an app, against the key's request limits and quotas: all or none.
    *
    * @throws KeywayError as `take`, and `quota_exhausted`
    */

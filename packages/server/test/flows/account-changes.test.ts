@@ -124,25 +124,26 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { clock, emailChanges } = services
     const ada = await services.signIn(OLD_ADDRESS)
-    const confirm = (token: string) => refusedWith(emailChanges.confirm(ada.user.id, token, caller()))
+    const refusalOfConfirming = (token: string) =>
+      refusedWith(emailChanges.confirm(ada.user.id, token, caller()))
 
     const expiredTokens = await requestChange(services, ada)
     clock.advance(EMAIL_CHANGE_LIFETIME - 1)
-    assert.equal(await confirm(expiredTokens.new), 'none')
+    assert.equal(await refusalOfConfirming(expiredTokens.new), 'none')
     clock.advance(1)
-    assert.equal(await confirm(expiredTokens.old), 'invalid_request')
+    assert.equal(await refusalOfConfirming(expiredTokens.old), 'invalid_request')
     assert.equal(await emailChanges.pending(ada.user.id), null)
 
     const cancelledTokens = await requestChange(services, ada)
     await emailChanges.cancel(ada.user.id)
-    assert.equal(await confirm(cancelledTokens.new), 'invalid_request')
+    assert.equal(await refusalOfConfirming(cancelledTokens.new), 'invalid_request')
 
     const replacedTokens = await requestChange(services, ada)
     const currentTokens = await requestChange(services, ada, 'other@example.org')
-    assert.equal(await confirm(replacedTokens.old), 'invalid_request')
-    assert.equal(await confirm(currentTokens.old), 'none')
-    assert.equal(await confirm(currentTokens.new), 'none')
-    assert.equal(await confirm(currentTokens.new), 'invalid_request')
+    assert.equal(await refusalOfConfirming(replacedTokens.old), 'invalid_request')
+    assert.equal(await refusalOfConfirming(currentTokens.old), 'none')
+    assert.equal(await refusalOfConfirming(currentTokens.new), 'none')
+    assert.equal(await refusalOfConfirming(currentTokens.new), 'invalid_request')
     assert.equal((await services.users.get(ada.user.id))?.email, 'other@example.org')
   })
 

@@ -371,9 +371,9 @@ forEachEngine(engine => {
       exp: now + 900,
       jti: newId(services.clock.now()),
     }
-    const authenticate = (change: Record<string, unknown>) =>
+    const refusalOfClaims = (change: Record<string, unknown>) =>
       refusedWith(services.sessions.authenticate(services.jwt.sign('at+jwt', { ...validClaims, ...change })))
-    assert.equal(await authenticate({}), 'none')
+    assert.equal(await refusalOfClaims({}), 'none')
     for (const change of [
       { sub: otherUser.id },
       { sid: newId(services.clock.now()) },
@@ -383,7 +383,7 @@ forEachEngine(engine => {
       { sid: undefined },
       { type: 'agent_ws' },
     ])
-      assert.equal(await authenticate(change), 'invalid_token', JSON.stringify(change))
+      assert.equal(await refusalOfClaims(change), 'invalid_token', JSON.stringify(change))
   })
 
   test('no stored value of a session is accepted as a credential', async t => {

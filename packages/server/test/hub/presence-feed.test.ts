@@ -16,7 +16,7 @@ function openFeed(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const clock = createTestClock()
   const registry = new Registry()
-  const sent: string[] = []
+  const sentNotices: string[] = []
   const names = new Map<string, string>()
   const feed = createPresenceFeed({
     clock,
@@ -30,7 +30,7 @@ function openFeed(t: TestContext) {
           : `-${names.get(change.left)} ${change.reason}`,
       )
       assert.equal(userId, 'user')
-      sent.push(`${nodeId}: ${after} to ${version}, ${part + 1} of ${parts}: ${texts.join(' ')}`)
+      sentNotices.push(`${nodeId}: ${after} to ${version}, ${part + 1} of ${parts}: ${texts.join(' ')}`)
     },
   })
   const open = (name: string, agentId = 'user') => {
@@ -56,7 +56,7 @@ function openFeed(t: TestContext) {
     close,
     passBatch: () => t.mock.timers.tick(BATCH_PASSED_MS),
     /** The notices since the last call. */
-    notices: () => sent.splice(0),
+    notices: () => sentNotices.splice(0),
   }
 }
 
