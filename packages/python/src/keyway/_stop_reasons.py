@@ -58,8 +58,8 @@ def stop_error_from_close(code: int, reason: str) -> KeywayError:
 
 
 def _error_code(code: int, reason: str) -> str:
-    """The reason of close code 4403 is the error code by which an exchange would refuse the key; this version may not
-    know it."""
+    """The error code for a close. With close code 4403 it is the reason, which is the error code by which an exchange
+    would refuse the key, even if this version does not know it."""
     if code == 4410:
         return "revoked"
     return reason if code == 4403 and reason else "refused"

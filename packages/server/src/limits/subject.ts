@@ -166,7 +166,10 @@ export class Subject {
     }))
   }
 
-  /** The wait for each window without room for `count` more requests; for every window if all of them have room. */
+  /**
+   * The wait for each window without room for `count` more requests; for every window if all of them have room, so that
+   * a refusal always has a wait.
+   */
   waits(count: number, now: Instant): { per: RequestWindow; limit: number; retryAfter: number }[] {
     const fullWindows = this.#windows.filter(window => window.count.total(now) + count > window.held)
     const awaitedWindows = fullWindows.length > 0 ? fullWindows : this.#windows

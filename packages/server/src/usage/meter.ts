@@ -46,7 +46,7 @@ interface Subject extends UsageCounts {
   keyId: string | null
 }
 
-/** The counts of one hour, for some of the subjects. */
+/** Counts of one hour that are stored in one transaction: those of at most SUBJECTS_PER_FLUSH subjects. */
 interface Batch {
   hour: Instant
   subjects: readonly Subject[]

@@ -314,10 +314,10 @@ forEachEngine(engine => {
     await enqueue('hangs@example.com')
     for (let n = 0; n < 50; n++) await enqueue(`u${n}@example.com`)
     const runningDispatcher = newDispatcher()
-    const draining = runningDispatcher.drain()
+    const pendingDrain = runningDispatcher.drain()
     await mailer.until(() => mailer.accepted.length === 50 && mailer.attempts === 51)
     timers.advance(DELIVERY_DEADLINE)
-    assert.equal(await draining, 50)
+    assert.equal(await pendingDrain, 50)
     const row = await lastMail('hangs@example.com')
     assert.equal(row.state, 'queued')
     assert.match(row.lastError!, /30 seconds/)
@@ -376,8 +376,8 @@ forEachEngine(engine => {
   test('after a crash between sending and settling the mail is sent again under the same Message-ID', async t => {
     const { storage, mailer, enqueue, newDispatcher, timers } = await openOutbox(engine, t)
     await enqueue('a@example.com')
-    const cutStorage = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
-    void newDispatcher({ storage: cutStorage }).drain()
+    const unsettlingStorage = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
+    void newDispatcher({ storage: unsettlingStorage }).drain()
     await mailer.until(() => mailer.accepted.length === 1)
     const successor = newDispatcher()
     assert.equal(await successor.drain(), 0, 'the lease still holds')
@@ -397,16 +397,16 @@ forEachEngine(engine => {
         return call(...args)
       }
     const { outbox } = storage.store
-    const cutStorage = withOutbox(storage, {
+    const failingStorage = withOutbox(storage, {
       settle: failingAtFirst(outbox.settle.bind(outbox)),
     })
     await enqueue('a@example.com')
-    const draining = newDispatcher({ storage: cutStorage }).drain()
+    const pendingDrain = newDispatcher({ storage: failingStorage }).drain()
     while (remainingOutages > -1) {
       await new Promise(setImmediate)
       if (timers.pending().some(due => due <= SECOND)) timers.advance(SECOND)
     }
-    assert.equal(await draining, 1)
+    assert.equal(await pendingDrain, 1)
     assert.equal(mailer.accepted.length, 1)
     assert.equal((await lastMail('a@example.com')).state, 'sent')
   })
@@ -416,13 +416,13 @@ forEachEngine(engine => {
     await enqueue('a@example.com')
     const { outbox } = storage.store
     let isUnreachable = true
-    const cutStorage = withOutbox(storage, {
+    const failingStorage = withOutbox(storage, {
       lease: async (...args) => {
         if (isUnreachable) throw new Error('connection lost')
         return outbox.lease(...args)
       },
     })
-    const runningDispatcher = newDispatcher({ storage: cutStorage })
+    const runningDispatcher = newDispatcher({ storage: failingStorage })
     runningDispatcher.start()
     while (timers.pending().length === 0) await new Promise(setImmediate)
     assert.deepEqual(timers.pending(), [SECOND])

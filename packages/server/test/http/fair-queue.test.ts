@@ -82,10 +82,10 @@ test('requests of a busy flow do not delay other flows', async () => {
   const queue = createFairQueue(() => false)
   const startedIds: string[] = []
   add(queue, startedIds, 'flood', FLOOD)
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   add(queue, startedIds, 'other')
   await untilStarted(startedIds, FLOOD + 1)
-  const position = startedIds.indexOf('other') - countBefore
+  const position = startedIds.indexOf('other') - startedCountBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
@@ -111,11 +111,11 @@ test('a thousand networks with many refusals yield to other networks', async () 
   const networks = Array.from({ length: 1000 }, (_, n) => `noisy-${n}`)
   for (const network of networks) for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal(network)
   for (const network of networks) add(queue, startedIds, network)
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   add(queue, startedIds, 'quiet-1')
   add(queue, startedIds, 'quiet-2')
   await untilStarted(startedIds, networks.length + 2)
-  const position = startedIds.indexOf('quiet-2') - countBefore
+  const position = startedIds.indexOf('quiet-2') - startedCountBefore
   assert.ok(position <= 3, `started ${position} requests later`)
 })
 
@@ -125,10 +125,10 @@ test('a noisy network still gets a share of the turns', async () => {
   for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal('noisy')
   const quietIds = Array.from({ length: FLOOD }, (_, n) => `quiet-${n}`)
   for (const id of quietIds) add(queue, startedIds, id)
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   add(queue, startedIds, 'noisy')
   await untilStarted(startedIds, FLOOD + 1)
-  const position = startedIds.indexOf('noisy') - countBefore
+  const position = startedIds.indexOf('noisy') - startedCountBefore
   assert.ok(position <= 4, `started ${position} requests later`)
 })
 
@@ -145,10 +145,10 @@ test('a network gains no turns by inventing a credential for each request', asyn
   const queue = createFairQueue(() => false)
   const startedIds: string[] = []
   for (let n = 0; n < FLOOD; n++) add(queue, startedIds, `made-up-${n}`, 1, 'one')
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   add(queue, startedIds, 'other')
   await untilStarted(startedIds, FLOOD + 1)
-  const position = startedIds.indexOf('other') - countBefore
+  const position = startedIds.indexOf('other') - startedCountBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
@@ -156,10 +156,10 @@ test('within a network, requests of one credential do not delay others', async (
   const queue = createFairQueue(() => false)
   const startedIds: string[] = []
   add(queue, startedIds, 'flood', FLOOD, 'one')
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   add(queue, startedIds, 'other', 1, 'one')
   await untilStarted(startedIds, FLOOD + 1)
-  const position = startedIds.indexOf('other') - countBefore
+  const position = startedIds.indexOf('other') - startedCountBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
@@ -270,11 +270,11 @@ test('a thousand networks that never signed in do not delay a network that did',
   const queue = createFairQueue(network => network === 'known')
   const startedIds: string[] = []
   for (let n = 0; n < 1000; n++) add(queue, startedIds, `stranger-${n}`)
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   add(queue, startedIds, 'known', 20)
   await untilStarted(startedIds, 1020)
   const countAhead = startedIds
-    .slice(countBefore, startedIds.lastIndexOf('known'))
+    .slice(startedCountBefore, startedIds.lastIndexOf('known'))
     .filter(name => name !== 'known').length
   assert.ok(countAhead <= 10, `${countAhead} requests of strangers before the last of the known network`)
 })
@@ -283,10 +283,10 @@ test('networks that never signed in are served while a known one always has requ
   const queue = createFairQueue(network => network === 'known')
   const startedIds: string[] = []
   add(queue, startedIds, 'known', 1000)
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   for (let n = 0; n < 50; n++) add(queue, startedIds, `stranger-${n}`)
   await untilStarted(startedIds, 1050)
-  const lastPosition = startedIds.findLastIndex(name => name !== 'known') - countBefore
+  const lastPosition = startedIds.findLastIndex(name => name !== 'known') - startedCountBefore
   assert.ok(lastPosition <= 4 * 51, `the last stranger waited for ${lastPosition} requests`)
 })
 
@@ -295,11 +295,11 @@ test('a noisy network yields even if somebody signed in there', async () => {
   const startedIds: string[] = []
   for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal('noisy')
   add(queue, startedIds, 'noisy', FLOOD)
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   add(queue, startedIds, 'other', FLOOD / 2)
   await untilStarted(startedIds, 1.5 * FLOOD)
   const countAhead = startedIds
-    .slice(countBefore, startedIds.lastIndexOf('other'))
+    .slice(startedCountBefore, startedIds.lastIndexOf('other'))
     .filter(name => name === 'noisy').length
   assert.ok(countAhead <= FLOOD / 2 / 3 + 1, `${countAhead} requests of the noisy network came first`)
 })
@@ -358,7 +358,7 @@ test('a waiting request is removed when its client disconnects, which frees its 
   const queue = createFairQueue(() => false)
   const startedIds: string[] = []
   add(queue, startedIds, 'a', FLOOD)
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   let disconnect = () => {}
   const flow = {
     id: 'a',
@@ -384,9 +384,9 @@ test('a waiting request is removed when its client disconnects, which frees its 
   disconnect()
   assert.equal(admit(), true, 'one place is free')
   assert.equal(admit(), false, 'and no more than one')
-  await untilStarted(startedIds, countBefore + MAX_QUEUED_PER_FLOW)
+  await untilStarted(startedIds, startedCountBefore + MAX_QUEUED_PER_FLOW)
   await nextTurn()
-  assert.equal(startedIds.length, countBefore + MAX_QUEUED_PER_FLOW)
+  assert.equal(startedIds.length, startedCountBefore + MAX_QUEUED_PER_FLOW)
 })
 
 /** The requests that the server receives, in order. */
@@ -448,11 +448,11 @@ test('refused upgrades count as refusals, so that their network yields to others
     server.app.admit(request, new EventEmitter(), () => void startedIds.push(name), unexpectedRefusal)
   }
   for (let n = 0; n < FLOOD; n++) admit(flood!, 'noisy')
-  const countBefore = startedIds.length
+  const startedCountBefore = startedIds.length
   for (let n = 0; n < FLOOD / 2; n++) admit(quiet!, 'quiet')
   while (startedIds.length < 1.5 * FLOOD) await nextTurn()
   const countAhead = startedIds
-    .slice(countBefore, startedIds.lastIndexOf('quiet'))
+    .slice(startedCountBefore, startedIds.lastIndexOf('quiet'))
     .filter(name => name === 'noisy').length
   assert.ok(
     countAhead <= FLOOD / 2 / 3 + 1,

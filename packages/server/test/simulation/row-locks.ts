@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 
-/** Reports the rows that are written, as unique keys: transactions that write the same key at once are in conflict. */
+/** Reports the unique keys of written rows: concurrent transactions that write the same key are in conflict. */
 export interface RowLocks {
   /** Returns the keys that were written since the last call. */
   takeKeys(): string[]
