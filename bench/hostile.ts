@@ -114,7 +114,7 @@ function floodsAgents(attackName: string): boolean {
   return ATTACKS[attackName]!.needs === 'agents'
 }
 
-/** The latest result of each attack. */
+/** The latest result of each attack on this engine. */
 function earlierResults(wanted: Engine): Measurement[] {
   if (!existsSync(file)) return []
   const rows = readFileSync(file, 'utf8')

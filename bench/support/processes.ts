@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { SERVER_CORE, spawnPinned } from './machine.ts'
 
 const LAUNCHER = fileURLToPath(new URL('../../packages/server/bin/keyway.js', import.meta.url))
-const FLOOR = fileURLToPath(new URL('./floor.ts', import.meta.url))
+const FLOOR_PROGRAM = fileURLToPath(new URL('./floor.ts', import.meta.url))
 /** How long a database with ten million keys may take to open. */
 const READY_TIMEOUT_MS = 60_000
 
@@ -42,7 +42,7 @@ export function startKeyway(
 
 /** Starts floor.ts, which does only the unavoidable work of an exchange. */
 export function startFloor(databaseFile: string): Promise<RunningProcess> {
-  return start([FLOOR, databaseFile], /listening on (\d+)/, { settings: {} })
+  return start([FLOOR_PROGRAM, databaseFile], /listening on (\d+)/, { settings: {} })
 }
 
 /** Starts another program of the benchmark, which prints `listening on PORT`. */

@@ -49,7 +49,7 @@ import { instrument } from './schemata.ts'
 /** A mutant with the number that activates it. */
 export interface Candidate extends Mutant {
   id: number
-  /** Identifies the mutant across runs: file and key. */
+  /** Identifies the mutant across runs: `file` and `key`. */
   name: string
   file: string
   folder: string

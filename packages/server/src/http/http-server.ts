@@ -229,7 +229,7 @@ function createPipelinedCounts() {
   const waitingRequests = new Map<Socket, number>()
   let total = 0
   return {
-    /** Returns false if the connection, or all connections together, have too many: the connection must be closed. */
+    /** Counts a request. False if the connection, or all together, have too many: the connection must be closed. */
     add(socket: Socket): boolean {
       const count = waitingRequests.get(socket) ?? 0
       if (count >= MAX_PIPELINED || total >= MAX_PIPELINED_TOGETHER) return false

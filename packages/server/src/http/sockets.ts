@@ -88,7 +88,8 @@ export function limitSockets(
   }
 
   function onClose(this: Socket): void {
-    // A response whose headers were sent counts as an answer, since clients may close streams at any time.
+    // A response whose headers were sent counts as an answer even if its body is incomplete, since clients may close
+    // streams at any time.
     if (unansweredSockets.has(this) && !unansweredSockets.get(this)?.headersSent) onUnanswered(this)
     release(this)
   }

@@ -148,10 +148,14 @@ export class MessageLog {
   add(message: KeptMessage): number {
     this.seq++
     const { length } = message.rest
-    const kept = this.#kept
-    let surplus = kept && kept.length >= MAX_KEPT_MESSAGES ? 1 : 0
-    for (let bytes = this.#bytes + length; bytes > MAX_KEPT_BYTES && surplus < (kept?.length ?? 0); surplus++)
-      bytes -= kept![surplus]!.rest.length
+    const keptMessages = this.#kept
+    let surplus = keptMessages && keptMessages.length >= MAX_KEPT_MESSAGES ? 1 : 0
+    for (
+      let bytes = this.#bytes + length;
+      bytes > MAX_KEPT_BYTES && surplus < (keptMessages?.length ?? 0);
+      surplus++
+    )
+      bytes -= keptMessages![surplus]!.rest.length
     if (surplus > 0) this.#drop(surplus)
     if (!this.#keep(message)) this.clear()
     return this.seq

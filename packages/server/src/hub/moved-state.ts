@@ -5,7 +5,7 @@ import type { SendsState } from './numbered-sends.ts'
 export interface MovedState {
   /** The sequence number of the last message to its agent. */
   seq: number
-  /** The sequence number of the last of these messages before the socket broke; equal to `seq` if it had not. */
+  /** The sequence number of the last message before the socket broke; equal to `seq` if it had not broken. */
   heldSeq: number
   /** Milliseconds since the socket broke; 0 if it had not broken. */
   heldMs: number

@@ -147,8 +147,8 @@ export class WatchedUser {
   }
 
   #viewOf(nodeId: string): NodeView {
-    const existing = this.#nodes.get(nodeId)
-    if (existing) return existing
+    const existingView = this.#nodes.get(nodeId)
+    if (existingView) return existingView
     const view: NodeView = {
       version: null,
       connections: new Map(),

@@ -44,7 +44,7 @@ export function codeMailbox(secrets: Pick<Secrets, 'mac'>, email: EmailAddress):
 /**
  * Checks a typed code within the bounds of code-limits.ts.
  *
- * Over a limit, codes are refused by a read without being compared, so right and wrong ones are treated alike.
+ * Over a limit, a code is refused after a read, and never compared, so right and wrong ones are treated alike.
  * Otherwise one lock covers another check of the limits and the record of a wrong code, and the answer follows the
  * commit: concurrent guesses cannot exceed the limits.
  */

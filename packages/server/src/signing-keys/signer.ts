@@ -102,13 +102,13 @@ export function createSigner(log: Log, openWorker: () => Worker = openSigningWor
       currentBatch &&
       (currentBatch.secretKey !== secretKey || currentBatch.signingInputs.length >= MAX_BATCH)
     )
-      send()
+      sendBatch()
     currentBatch ??= { secretKey, signingInputs: [], resolvers: [] }
     currentBatch.signingInputs.push(signingInput)
     return new Promise(resolve => currentBatch!.resolvers.push(resolve))
   }
 
-  function send(): void {
+  function sendBatch(): void {
     const { secretKey, signingInputs } = currentBatch!
     sentBatches.push(currentBatch!)
     currentBatch = null
@@ -118,7 +118,7 @@ export function createSigner(log: Log, openWorker: () => Worker = openSigningWor
   /** Runs once this turn of the event loop has read all sockets with data, whose requests cause its signatures. */
   function endTurn(): void {
     isTurnEndScheduled = false
-    if (currentBatch) send()
+    if (currentBatch) sendBatch()
     isBusy = signaturesInTurn >= MIN_BATCH
     signaturesInTurn = 0
     if (isBusy && ++busyTurns === BUSY_TURNS_BEFORE_START) startThread()

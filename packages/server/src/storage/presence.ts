@@ -116,11 +116,15 @@ export function createPresenceStore(statements: Statements): PresenceStore & Pre
       return rows.map(toNode)
     },
     async prune(notSeenSince, batch) {
-      const staleNodes = db.selectFrom('nodes').select('id').where('seen_at', '<', notSeenSince).limit(batch)
+      const staleNodeIds = db
+        .selectFrom('nodes')
+        .select('id')
+        .where('seen_at', '<', notSeenSince)
+        .limit(batch)
       const nodeCount = countOf(
         await db
           .deleteFrom('nodes')
-          .where('id', 'in', staleNodes)
+          .where('id', 'in', staleNodeIds)
           .where('seen_at', '<', notSeenSince)
           .executeTakeFirst(),
       )

@@ -197,14 +197,14 @@ async function endedByDeletion(kit: PageKit, { id }: User): Promise<Html> {
     kit.accounts.get(id),
   ])
   const chargingApps = authorizations.filter(({ revokedAt }) => revokedAt === null)
-  const numbers: [string, number][] = [
+  const labelledCounts: [string, number][] = [
     [deletion.activeKeys, active],
     [agents.title, connections.length],
     [sessions.title, openSessions.rows.length],
     [apps.account.title, consents.rows.length],
     [account.charging, chargingApps.length],
   ]
-  const rows = numbers
+  const rows = labelledCounts
     .filter(([, count]) => count > 0)
     .map(([label, count]) => [label, formatBoundedCount(count)] as const)
   const hasApps = consents.rows.length > 0 || chargingApps.length > 0

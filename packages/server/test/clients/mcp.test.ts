@@ -20,7 +20,7 @@ import { newPerson, startRunning } from './running.ts'
 const run = promisify(execFile)
 const ADA = 'ada@example.com'
 const EXAMPLE_FOLDER = join(EXAMPLES_FOLDER, 'mcp-server')
-const SDK = join(EXAMPLE_FOLDER, 'node_modules/@modelcontextprotocol/sdk/dist/esm')
+const MCP_SDK = join(EXAMPLE_FOLDER, 'node_modules/@modelcontextprotocol/sdk/dist/esm')
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 const CALLBACK = 'http://127.0.0.1:3999/callback'
 const METADATA = {
@@ -81,8 +81,8 @@ forEachEngine(engine => {
       const newApp = { id: 'mcp-client', name: 'An MCP client', redirectUris: [CALLBACK], isPublic: true }
       await web.server.services.apps.register(newApp)
       const documentUrl = settings === WITH_METADATA_DOCUMENTS ? await serveDocument(t) : undefined
-      const isRegistered = Object.keys(settings).length === 0
-      const authProvider = newProvider(isRegistered ? 'mcp-client' : undefined, documentUrl)
+      const isPreregistered = Object.keys(settings).length === 0
+      const authProvider = newProvider(isPreregistered ? 'mcp-client' : undefined, documentUrl)
       const { Client } = await load('client/index.js')
       const { StreamableHTTPClientTransport } = await load('client/streamableHttp.js')
       const connect = () => {
@@ -160,7 +160,7 @@ function call(resource: string, token?: string): Promise<Response> {
 
 // biome-ignore lint/suspicious/noExplicitAny: its types are installed with the example only
 function load(path: string): Promise<any> {
-  return import(pathToFileURL(join(SDK, path)).href)
+  return import(pathToFileURL(join(MCP_SDK, path)).href)
 }
 
 /** The MCP SDK's `OAuthClientProvider`: keeps its state in memory, and records the URL instead of opening it. */

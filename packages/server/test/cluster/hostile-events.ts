@@ -128,7 +128,7 @@ function createForger(
     to: '*',
     payload: JSON.stringify({ kind: 'order', from: nodeId, question: 1, order }),
   })
-  const inventions: (() => Buffer)[] = [
+  const inventedPayloads: (() => Buffer)[] = [
     () => randomBytes(random.below(300)).toString('base64url'),
     () => '['.repeat(random.below(NOTIFY_LIMIT)),
     () => `${randomUUID()}:0:2:${'A'.repeat(7000)}`,
@@ -154,7 +154,7 @@ function createForger(
     if (mutation === 2) return { channel, payload: payload.subarray(0, random.below(payload.length)) }
     if (mutation === 3) return { channel, payload: withForeignTail(payload, random) }
     if (mutation === 4) return { channel, payload: tap.encode(withOtherCounter(tap.decode(payload), random)) }
-    return { channel: random.pick(['keyway', 'keyway_sealed']), payload: random.pick(inventions)() }
+    return { channel: random.pick(['keyway', 'keyway_sealed']), payload: random.pick(inventedPayloads)() }
   }
 }
 

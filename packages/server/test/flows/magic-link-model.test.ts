@@ -76,8 +76,8 @@ const useCode = (which: number, rightCode: boolean): Command => ({
 })
 
 /**
- * The expected outcome for a typed code; updates the model. Wrong codes of live links use up the tries of the link and
- * of the network; a sign-in gives the network back those of its link.
+ * The expected outcome for a typed code; updates the model. A wrong code for a live link uses up a try of the link and
+ * one of the network; a sign-in by code gives the network back the tries that wrong codes for its link used up.
  */
 function codeOutcome(model: Model, link: Link, isRight: boolean, now: number): string {
   const wrongOfNetwork = model.links.reduce((sum, { wrong }) => sum + wrong, 0)

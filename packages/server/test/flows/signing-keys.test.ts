@@ -57,7 +57,7 @@ function nodeOn(testStorage: TestStorage, storage: Storage = testStorage.storage
   return { ...keys, issue, accepts }
 }
 
-async function twoNodes(engine: EngineName, t: Parameters<typeof openTestStorage>[1]) {
+async function openTwoNodes(engine: EngineName, t: Parameters<typeof openTestStorage>[1]) {
   const testStorage = await openTestStorage(engine, t)
   const nodeA = nodeOn(testStorage)
   const nodeB = nodeOn(testStorage, await testStorage.reopen())
@@ -77,14 +77,14 @@ test('a new key is published and known to all nodes before it signs', () => {
 
 forEachEngine(engine => {
   test('two nodes that start concurrently on an empty database agree on one key', async t => {
-    const { nodeA, nodeB } = await twoNodes(engine, t)
+    const { nodeA, nodeB } = await openTwoNodes(engine, t)
     assert.deepEqual(nodeA.jwks(), nodeB.jwks())
     assert.equal(kidsOf(nodeA).length, 1)
     assert.ok(await nodeB.accepts(nodeA.issue()))
   })
 
   test('a node keeps the signing keys that it has opened when they are sealed anew with a secret that it lacks', async t => {
-    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const { testStorage, nodeA, nodeB } = await openTwoNodes(engine, t)
     const newSecrets = createSecrets([randomBytes(32), ...testStorage.config.secrets])
     const { resealed } = await resealAll(createSealedStore(testStorage.storage.engine), newSecrets)
     assert.equal(resealed, 1)
@@ -104,7 +104,7 @@ forEachEngine(engine => {
   })
 
   test('JWT-11: the key set contains only public keys', async t => {
-    const { nodeA } = await twoNodes(engine, t)
+    const { nodeA } = await openTwoNodes(engine, t)
     const [key] = nodeA.jwks().keys
     assert.deepEqual(Object.keys(key!).sort(), ['alg', 'crv', 'kid', 'kty', 'use', 'x'])
     assert.ok(key?.alg === 'EdDSA')
@@ -120,7 +120,7 @@ forEachEngine(engine => {
   })
 
   test('JWT-10: a new key is published at once, signs a minute later, and all tokens verify meanwhile', async t => {
-    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const { testStorage, nodeA, nodeB } = await openTwoNodes(engine, t)
     const oldKid = nodeA.current().kid
     const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
     assert.equal(signsFrom, testStorage.clock.now() + PUBLISHED_BEFORE_USE)
@@ -137,7 +137,7 @@ forEachEngine(engine => {
   })
 
   test('an old key is published until all tokens that it signed have expired, and refused after that', async t => {
-    const { testStorage, nodeA } = await twoNodes(engine, t)
+    const { testStorage, nodeA } = await openTwoNodes(engine, t)
     const oldKid = nodeA.current().kid
     const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
     const retiresAt = signsFrom + LONGEST_TOKEN_SECONDS * SECOND + RETIREMENT_LEEWAY
@@ -150,7 +150,7 @@ forEachEngine(engine => {
   })
 
   test('a node that missed the event of a new key loads it when it receives a token signed with it', async t => {
-    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const { testStorage, nodeA, nodeB } = await openTwoNodes(engine, t)
     const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
     testStorage.clock.set(signsFrom)
     const token = nodeA.issue()
@@ -159,7 +159,7 @@ forEachEngine(engine => {
   })
 
   test('unknown key ids cause at most one read a second', async t => {
-    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const { testStorage, nodeA, nodeB } = await openTwoNodes(engine, t)
     assert.equal(await nodeB.find('made-up'), null)
     const { kid } = await nodeA.rotate(BY_COMMAND_LINE)
     testStorage.clock.advance(SECOND - 1)
@@ -169,7 +169,7 @@ forEachEngine(engine => {
   })
 
   test('a node applies a rotation that another node announced', async t => {
-    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const { testStorage, nodeA, nodeB } = await openTwoNodes(engine, t)
     nodeA.start()
     t.after(nodeA.stop)
     const { kid } = await nodeB.rotate(BY_COMMAND_LINE)
@@ -244,7 +244,7 @@ forEachEngine(engine => {
   })
 
   test('requests that meet an unknown key at once wait for one read, and all find it', async t => {
-    const { nodeA, nodeB } = await twoNodes(engine, t)
+    const { nodeA, nodeB } = await openTwoNodes(engine, t)
     const { kid } = await nodeA.rotate(BY_COMMAND_LINE)
     const foundKeys = await Promise.all([nodeB.find(kid), nodeB.find(kid), nodeB.find(kid)])
     assert.deepEqual(
