@@ -252,7 +252,7 @@ export const MISTAKES: Mistake[] = [
     edits: [
       {
         find: '    const bytes = decode(signature)\n',
-        put: '    known.add(token)\n    const bytes = decode(signature)\n',
+        put: '    knownTokens.add(token)\n    const bytes = decode(signature)\n',
       },
     ],
     tests: [`${SERVER_TESTS}/unit/jwt.test.ts`, `${SERVER_TESTS}/unit/known-tokens.test.ts`],
