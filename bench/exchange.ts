@@ -47,7 +47,7 @@ for (const connections of CONNECTIONS) {
   if (connections === 32) targets.push(targetOf('sqlite', 0.75, runs), targetOf('postgres', 0.65, runs))
 }
 
-const latencies: Row[] = []
+const latencyRows: Row[] = []
 for (const name of Object.keys(subjects) as Name[]) {
   const runs: Measurement[] = []
   for (let round = 0; round < 3; round++) {
@@ -56,7 +56,7 @@ for (const name of Object.keys(subjects) as Name[]) {
     runs.push(await exchange(load, subjects[name], 32, { ms: LATENCY_RUN_MS, rate }))
   }
   const spreadOf = (pick: (run: Measurement) => number) => spread(runs.map(pick))
-  latencies.push({
+  latencyRows.push({
     '': name,
     'requests/s': Math.round(median(runs.map(run => run.perSecond))),
     'p50 ms': spreadOf(run => run.p50),
@@ -73,7 +73,7 @@ for (const name of Object.keys(subjects) as Name[]) {
   })
 }
 
-report('exchange', { Throughput: table, 'Latency at half of the load, open loop': latencies }, targets)
+report('exchange', { Throughput: table, 'Latency at half of the load, open loop': latencyRows }, targets)
 
 function exchange(
   load: Load,

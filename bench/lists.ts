@@ -44,7 +44,7 @@ for (const engine of ['sqlite', 'postgres'] as const) {
 report('lists', tables, targets)
 
 /**
- * Inserts few keys for owner 0 and many for owner 1. They are in turn revoked, expired, active without an expiry and
+ * Inserts few keys for owner 0 and many for owner 1. By turns a key is revoked, expired, active without an expiry, or
  * active with one.
  */
 async function fill({ file, settings }: BenchDatabase): Promise<void> {

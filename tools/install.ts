@@ -97,13 +97,13 @@ function hasPackedBrowser(): boolean {
 
 /** Unpacks the browser in a staging folder, since its package takes a partially unpacked browser for a complete one. */
 async function unpackBrowser(): Promise<void> {
-  const unpack = "import('@sparticuz/chromium').then(({ default: packed }) => packed.executablePath())"
+  const unpackScript = "import('@sparticuz/chromium').then(({ default: packed }) => packed.executablePath())"
   await withLock(FOLDER, async () => {
     if (browserPath()) return
     await createInStaging(FOLDER, UNPACKED_BROWSER, async staging => {
       const target = join(staging, '.chromium')
       mkdirSync(target)
-      return run(process.execPath, ['-e', unpack], FOLDER, { TMPDIR: target })
+      return run(process.execPath, ['-e', unpackScript], FOLDER, { TMPDIR: target })
     })
   })
 }

@@ -80,9 +80,9 @@ export function createReplayer(
   const suffix = recordedNumber.toString(16).padStart(12, '0')
   const numberByValue = new Map<string, number>()
   const recordedTokenHash = tokenHash(recordedNumber)
-  const template = (value: unknown): ((n: number) => unknown) => {
+  const templateOf = (value: unknown): ((n: number) => unknown) => {
     if (Array.isArray(value)) {
-      const parts = value.map(template)
+      const parts = value.map(templateOf)
       return n => parts.map(part => part(n))
     }
     if (typeof value !== 'string') return () => value
@@ -102,7 +102,7 @@ export function createReplayer(
     })
     return n => renderers.map(render => render(n)).join('')
   }
-  const templates = recordedStatements.map(({ text, values }) => ({ text, values: values.map(template) }))
+  const templates = recordedStatements.map(({ text, values }) => ({ text, values: values.map(templateOf) }))
   return (n: number): RecordedStatement[] =>
     templates.map(({ text, values }) => ({ text, values: values.map(render => render(n)) }))
 }

@@ -27,7 +27,7 @@ export interface WorkerOptions {
 export function createWorker(options: WorkerOptions) {
   let child: ChildProcess | null = null
   let folder = ''
-  let runs = 0
+  let runCount = 0
   const loadedFiles = new Set<string>()
 
   function start(): ChildProcess {
@@ -36,7 +36,7 @@ export function createWorker(options: WorkerOptions) {
     mkdirSync(temporaryFolder)
     // If this process is root, servers of tests run as another user, who must be able to enter the folder.
     chmodSync(folder, 0o755)
-    runs = 0
+    runCount = 0
     return spawn(process.execPath, ['--no-warnings', join(TOOL_FOLDER, 'worker.ts')], {
       cwd: ROOT,
       detached: true,
@@ -95,7 +95,7 @@ export function createWorker(options: WorkerOptions) {
      * @returns `died` or `timed out` if the process ended or did not answer in time; it is then restarted
      */
     async run(file: string, title: string, mutant: number, timeoutMs: number): Promise<Reply> {
-      if (++runs > MAX_RUNS_PER_PROCESS) stop()
+      if (++runCount > MAX_RUNS_PER_PROCESS) stop()
       if (!loadedFiles.has(file)) {
         const reply = await load(file)
         if (!loadedFiles.has(file)) return reply

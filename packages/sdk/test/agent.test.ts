@@ -16,7 +16,7 @@ import { type RecordedEvents, record } from './support/recorder.ts'
 const HOUR = 3_600_000
 /** 75 % of 900 s: a token is renewed after 70 to 80 % of its lifetime, and the test clock's randomness is one half. */
 const RENEWAL_AT_MS = 675_000
-const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
+const hasCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
 
 /** Waits for I/O that is in progress and cannot be awaited. */
 const letIoFinish = async (rounds = 20) => {
@@ -58,7 +58,7 @@ describe('connect', () => {
     )
     const options = { url: 'https://keyway.test', apiKey: 'svc_short', WebSocket: platformWebSocket }
     for (const apiKey of ['svc_short', 'two words', ''])
-      assert.throws(() => new Agent({ ...options, apiKey }), isCode('invalid_api_key'), apiKey)
+      assert.throws(() => new Agent({ ...options, apiKey }), hasCode('invalid_api_key'), apiKey)
     assert.throws(() => new Agent({ apiKey: TEST_KEY, url: 'keyway' }), /https:\/\/keyway\.example\.com/)
     assert.throws(() => new Agent({ apiKey: TEST_KEY }), /KEYWAY_URL/)
   })
@@ -120,7 +120,7 @@ describe('permanent stop', () => {
       assert.equal((await events.disconnected.next()).willReconnect, false)
       clock.advance(24 * HOUR)
       assert.equal(server.exchangeCount, 1)
-      await assert.rejects(agent.send('all', 1), isCode(code))
+      await assert.rejects(agent.send('all', 1), hasCode(code))
     })
   }
 
@@ -179,7 +179,7 @@ describe('permanent stop', () => {
       for await (const _ of agent) end.close(4410, 'revoked')
     })()
     end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 })
-    await assert.rejects(read, isCode('revoked'))
+    await assert.rejects(read, hasCode('revoked'))
   })
 
   test('close() and the abort signal stop without an error, and leave no timer', async t => {
@@ -187,7 +187,7 @@ describe('permanent stop', () => {
     const { agent, events, clock, end } = await startConnected(t, { signal: controller.signal })
     const sending = agent.send('all', 'never acknowledged')
     controller.abort()
-    await assert.rejects(sending, isCode('closed'))
+    await assert.rejects(sending, hasCode('closed'))
     assert.deepEqual(await events.stopped.next(), { error: undefined })
     assert.equal(clock.next(), undefined)
     assert.equal(await end.closed, 1000)
@@ -469,7 +469,7 @@ describe('send', () => {
       server.answer = () => 'hang'
     })
     for (let count = 0; count < 256; count++) agent.send('all', count).catch(() => {})
-    await assert.rejects(agent.send('all', 256), isCode('queue_full'))
+    await assert.rejects(agent.send('all', 256), hasCode('queue_full'))
   })
 
   test('1 MiB is queued, and more is refused; a frame over 64 KiB is refused at once', async t => {
@@ -477,8 +477,8 @@ describe('send', () => {
       server.answer = () => 'hang'
     })
     for (let count = 0; count < 16; count++) agent.send('all', 'x'.repeat(65_000)).catch(() => {})
-    await assert.rejects(agent.send('all', 'x'.repeat(65_000)), isCode('queue_full'))
-    await assert.rejects(agent.send('all', 'x'.repeat(65_536)), isCode('too_large'))
+    await assert.rejects(agent.send('all', 'x'.repeat(65_000)), hasCode('queue_full'))
+    await assert.rejects(agent.send('all', 'x'.repeat(65_536)), hasCode('too_large'))
   })
 
   test('a message that the hub refuses rejects its send', async t => {
@@ -486,7 +486,7 @@ describe('send', () => {
     const sending = agent.send('all', 1)
     const { id } = (await end.frames.next()) as { id: string }
     end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id })
-    await assert.rejects(sending, isCode('insufficient_scope'))
+    await assert.rejects(sending, hasCode('insufficient_scope'))
     assert.equal(agent.connected, true)
   })
 
@@ -521,10 +521,10 @@ describe('send', () => {
 describe('receive', () => {
   test('an iteration yields messages with their sender', async t => {
     const { agent, end } = await startConnected(t)
-    const iteration = agent[Symbol.asyncIterator]()
+    const iterator = agent[Symbol.asyncIterator]()
     end.send({ type: 'message', id: '7', from: 'api', from_key_id: 'k', data: { a: [1] } })
     const expected = { id: '7', from: 'api', fromKeyId: 'k', data: { a: [1] } }
-    assert.deepEqual(await iteration.next(), { value: expected, done: false })
+    assert.deepEqual(await iterator.next(), { value: expected, done: false })
   })
 
   test('invalid frames and unknown types are ignored', async t => {

@@ -97,9 +97,9 @@ describe('the package', () => {
     assert.equal(response.headers.get('cache-control'), 'public, max-age=31536000, immutable')
     assert.deepEqual(new Uint8Array(await response.arrayBuffer()), content)
     assert.notEqual((await packSdk('https://other.example.com')).version, version)
-    const other = await fetch(`${url}/sdk-0.0.9.tgz`)
-    assert.equal(other.status, 404)
-    assert.match((await other.json()).detail, /\/sdk\.tgz redirects to it/)
+    const otherVersionAnswer = await fetch(`${url}/sdk-0.0.9.tgz`)
+    assert.equal(otherVersionAnswer.status, 404)
+    assert.match((await otherVersionAnswer.json()).detail, /\/sdk\.tgz redirects to it/)
   })
 
   test('has what importers need and nothing else', async () => {

@@ -12,7 +12,7 @@ import { record } from './support/recorder.ts'
 
 type Send = Extract<AgentFrame, { type: 'send' }>
 
-const isCode = (code: string, reason?: string) => (error: unknown) =>
+const hasCode = (code: string, reason?: string) => (error: unknown) =>
   error instanceof KeywayError && error.code === code && error.reason === reason
 const nextSend = async (end: ServerEnd) => (await end.frames.next()) as Send
 const message = (id: string, data: Json, from = 'asker', reply_to?: string) => ({
@@ -59,7 +59,7 @@ describe('a request', () => {
     const { agent, end } = await startConnected(t)
     const failedRequest = agent.request('printer', 1)
     end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 0 })
-    await assert.rejects(failedRequest, isCode('no_responders'))
+    await assert.rejects(failedRequest, hasCode('no_responders'))
     const heldRequest = agent.request('printer', 2)
     const { id } = await nextSend(end)
     end.send({ type: 'sent', id, delivered: 0, held: 1 })
@@ -79,9 +79,9 @@ describe('a request', () => {
     assert.equal(await succeedingRequest, 'two')
 
     for (const [code, expected] of [
-      ['no_handler', isCode('request_failed', 'busy')],
-      ['failed', isCode('request_failed', 'failed')],
-      ['out_of_paper', isCode('request_failed', 'out_of_paper')],
+      ['no_handler', hasCode('request_failed', 'busy')],
+      ['failed', hasCode('request_failed', 'failed')],
+      ['out_of_paper', hasCode('request_failed', 'out_of_paper')],
     ] as const) {
       const failingRequest = agent.request('all', 1)
       const { id } = await nextSend(end)
@@ -98,7 +98,7 @@ describe('a request', () => {
     end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 1 })
     clock.advance(49)
     clock.advance(1)
-    await assert.rejects(timedOutRequest, isCode('timeout'))
+    await assert.rejects(timedOutRequest, hasCode('timeout'))
 
     const controller = new AbortController()
     const abortedRequest = agent.request('printer', 2, { signal: controller.signal })
@@ -109,8 +109,8 @@ describe('a request', () => {
 
     const requestAtClose = agent.request('printer', 4)
     agent.close()
-    await assert.rejects(requestAtClose, isCode('closed'))
-    await assert.rejects(agent.request('printer', 5), isCode('closed'))
+    await assert.rejects(requestAtClose, hasCode('closed'))
+    await assert.rejects(agent.request('printer', 5), hasCode('closed'))
     assert.equal(clock.next(), undefined)
   })
 
@@ -121,7 +121,7 @@ describe('a request', () => {
     const timedOutRequest = agent.request('printer', 'late', { timeout: 5 })
     await server.exchanges.next()
     clock.advance(5)
-    await assert.rejects(timedOutRequest, isCode('timeout'))
+    await assert.rejects(timedOutRequest, hasCode('timeout'))
     server.answer = () => ({ status: 200, body: { token: 't', agent_id: 'a', expires_in: 900 } })
     clock.advance(8_000)
     await events.disconnected.next()
@@ -138,9 +138,9 @@ describe('a request', () => {
       requests.push(agent.request('printer', n))
       end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 1 })
     }
-    await assert.rejects(agent.request('printer', 1), isCode('queue_full'))
+    await assert.rejects(agent.request('printer', 1), hasCode('queue_full'))
     for (const timeout of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, 86_400_001])
-      await assert.rejects(agent.request('printer', 1, { timeout }), isCode('invalid_configuration'))
+      await assert.rejects(agent.request('printer', 1, { timeout }), hasCode('invalid_configuration'))
     agent.close()
     assert.ok((await Promise.allSettled(requests)).every(({ status }) => status === 'rejected'))
   })
@@ -236,10 +236,10 @@ describe('requests through the real hub', () => {
     assert.deepEqual(await asker.agent.request('all', 'hello'), { printed: 'hello' })
     await assert.rejects(
       asker.agent.request(printer.ready.connectionId, 'jam'),
-      isCode('request_failed', 'failed'),
+      hasCode('request_failed', 'failed'),
     )
-    await assert.rejects(asker.agent.request(mute.ready.connectionId, 1), isCode('no_responders'))
-    await assert.rejects(asker.agent.request(crypto.randomUUID(), 1), isCode('no_responders'))
+    await assert.rejects(asker.agent.request(mute.ready.connectionId, 1), hasCode('no_responders'))
+    await assert.rejects(asker.agent.request(crypto.randomUUID(), 1), hasCode('no_responders'))
 
     const delivery = await asker.agent.send(mute.ready.connectionId, 'a message', { replyTo: 'some message' })
     assert.equal(delivery.delivered, 1)
@@ -248,7 +248,7 @@ describe('requests through the real hub', () => {
     assert.equal((await mute.events.message.next()).replyTo, 'another')
     await assert.rejects(
       keyway.agents.send(mute.ready.connectionId, 1, { replyTo: '' }),
-      isCode('invalid_request'),
+      hasCode('invalid_request'),
     )
   })
 })

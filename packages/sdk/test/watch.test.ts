@@ -10,7 +10,7 @@ import { sharedKeyway } from './support/keyway-server.ts'
 import type { ServerEnd } from './support/protocol-server.ts'
 import { record } from './support/recorder.ts'
 
-const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
+const hasCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
 const connectionObject = (id: string) => ({
   connection_id: id,
   key_id: 'key',
@@ -74,7 +74,7 @@ describe('agent.watch()', () => {
     sendList(end, [])
     assert.deepEqual((await nextEvent).value, { type: 'presence', connections: [] })
     end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id: 'watch' })
-    await assert.rejects(watch.next(), isCode('insufficient_scope'))
+    await assert.rejects(watch.next(), hasCode('insufficient_scope'))
     assert.equal(agent.connected, true)
   })
 
@@ -85,7 +85,7 @@ describe('agent.watch()', () => {
     sendList(end, [])
     for (let n = 0; n < 10_000; n++) end.send({ type: 'left', connection_id: `${n}`, reason: 'closed' })
     assert.equal(((await end.frames.next()) as { type: string }).type, 'unwatch')
-    await assert.rejects(slowWatch.next(), isCode('queue_full'))
+    await assert.rejects(slowWatch.next(), hasCode('queue_full'))
   })
 
   test('ends with the agent', async t => {

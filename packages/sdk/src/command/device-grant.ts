@@ -47,8 +47,8 @@ export async function requestDeviceCodes(
  * @throws KeywayError `bad_response`
  */
 function assertSameOrigin(url: string, codes: DeviceCodes): void {
-  const pages = [codes.verification_uri, codes.verification_uri_complete]
-  const haveSameOrigin = pages.every(
+  const pageUrls = [codes.verification_uri, codes.verification_uri_complete]
+  const haveSameOrigin = pageUrls.every(
     page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page),
   )
   if (haveSameOrigin && /^[A-Z0-9-]{4,20}$/.test(codes.user_code)) return

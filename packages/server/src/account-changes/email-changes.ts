@@ -1,7 +1,13 @@
 import type { Clock, Instant } from '../clock.ts'
 import { invalidRequest, type KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { bucketsOf, countSend, namesOf, type Refusal, type SendLimits } from '../magic-links/send-limits.ts'
+import {
+  bucketsOf,
+  namesOf,
+  type Refusal,
+  type SendLimits,
+  sendWithinLimits,
+} from '../magic-links/send-limits.ts'
 import type { Caller } from '../network.ts'
 import { MIN_VALIDITY_LEFT } from '../outbox/delivery.ts'
 import type { Outbox } from '../outbox/outbox.ts'
@@ -100,7 +106,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
       const refusal = await storage.runExclusive(namesOf(buckets), () =>
         storage.transaction<Refusal | null>(
           tx =>
-            countSend(tx.magicLinks, buckets, clock.now(), () =>
+            sendWithinLimits(tx.magicLinks, buckets, clock.now(), () =>
               storeAndMail(tx, change, tokens, mailIds, caller),
             ),
           async from =>

@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
-import { countSend, type Refusal, type SendBucket } from '../magic-links/send-limits.ts'
+import { type Refusal, type SendBucket, sendWithinLimits } from '../magic-links/send-limits.ts'
 import type { RateWindow } from '../rate-windows.ts'
 
 /**
@@ -20,7 +20,7 @@ export function accountBucket(userId: string): SendBucket {
  * seconds to wait.
  */
 export async function countMail(store: MagicLinkStore, userId: string, now: Instant): Promise<number | null> {
-  const refusal = await countSend(store, [accountBucket(userId)], now, async () => {})
+  const refusal = await sendWithinLimits(store, [accountBucket(userId)], now, async () => {})
   return refusal ? refusal.retryAfter : null
 }
 

@@ -88,7 +88,7 @@ export function createChange({
     return changedKey
   }
 
-  /** The reason to refuse a change by a caller with a key: it would allow more than now. Null if it would not. */
+  /** Why a caller with a key may not make the change: it would allow the key more than now. Null if it would not. */
   async function looseningOf(
     tx: Transaction,
     { limits, allowedNetworks }: ApiKey,

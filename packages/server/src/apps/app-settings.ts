@@ -10,10 +10,10 @@ export const MAX_APP_URIS = 32
 /** Reserved scopes that an app may ask people for only if the operator gave them to it. */
 export const OPERATOR_GRANTED_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']
 
-type ValidatedApp = Omit<App, 'createdAt' | 'coversFrom'>
+type AppToCheck = Omit<App, 'createdAt' | 'coversFrom'>
 
 /** The errors in an app's settings, under the field names that clients and operators use; empty if there are none. */
-export function problemsOf(app: ValidatedApp): FieldError[] {
+export function problemsOf(app: AppToCheck): FieldError[] {
   return [...problemsOfValues(app), ...problemsOfCombinations(app)]
 }
 
@@ -56,7 +56,7 @@ function problemsOfValues(app: AppSettings): FieldError[] {
   ]
 }
 
-function problemsOfCombinations(app: ValidatedApp): FieldError[] {
+function problemsOfCombinations(app: AppToCheck): FieldError[] {
   const nativeUri = app.redirectUris.find(uri => !uri.startsWith('https:'))
   return [
     ...problem(

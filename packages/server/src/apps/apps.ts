@@ -130,7 +130,7 @@ export function createApps({
         coversFrom: adopt ? 0 : createdAt,
       }
       assertValid(app)
-      // Older keys and sessions are counted before the registration: if that fails, no app is registered.
+      // Older keys and sessions are counted first, so that no app is registered if the count fails.
       const older = await apps.countLive(app.id, createdAt)
       await ensureKeys(app)
       // If the removal of an earlier app with this id was interrupted, the new app must not get its sessions.

@@ -53,8 +53,8 @@ export interface RestoreOptions {
 export const MAX_COMMIT_DELAY = MINUTE
 const INSERT_BATCH = 500
 /**
- * A restore without a journal postpones account deletions to this time from now, at least as long as people have to
- * cancel one.
+ * How long after a restore without a journal no requested deletion of an account is carried out: at least as long as
+ * people otherwise have to cancel one (`DELETION_WAIT` in deletions.ts).
  */
 const DELETION_WAIT_AFTER_RESTORE = 7 * DAY
 

@@ -61,7 +61,7 @@ async function show(
     : []
   const liveSessions = user ? (await sessions.list(user.id, page)).rows.map(sessionJson) : []
   const mails = email ? (await storage.store.outbox.recentFor(email, MAX_SHOWN)).map(mailJson) : []
-  const windows = email ? await sendWindows(services, email) : []
+  const windows = email ? await windowStatesOf(services, email) : []
   const suppression = email ? suppressionJson(await services.suppressions.find(email)) : null
   const userFields = user && userJson(user)
 
@@ -113,7 +113,7 @@ function section(title: string, lines: string[][]): string {
  * before; `address`: all others, to any `+tag` of its mailbox): the number of accepted sends, and, if the window is
  * full, when it accepts the next.
  */
-async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
+async function windowStatesOf({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()
   const windows = config.magicLinkLimits
   const buckets = { address: addressBucketName(email), returning: returningBucketName(email) }

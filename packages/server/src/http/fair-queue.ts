@@ -274,8 +274,8 @@ function createRoundRobin(clock: () => number) {
       }
     },
     /**
-     * The network with the most requests, if it has more than `least`; of several, the one that came to have as many
-     * last. `dropLast` removes its request that would be served last.
+     * The network with the most requests, if it has more than `least`; of several, the one that reached this number
+     * last. `dropLast` removes the request of this network that would be served last.
      */
     longest(least: number): { count: number; dropLast(): QueuedRequest } | null {
       if (lengths.max <= least) return null

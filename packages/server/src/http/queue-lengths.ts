@@ -4,9 +4,9 @@ import { type Entry, LinkedList } from './linked-list.ts'
 export interface QueueLengths {
   /** Moves a queue, whose entry has its name, from one length to another; a queue of length 0 is left out. */
   change(queue: Entry<string>, from: number, to: number): void
-  /** The length of the longest queue; 0 without any. */
+  /** The length of the longest queue; 0 if all are empty. */
   readonly max: number
-  /** Of the longest queues, the name of the one that came to this length last; undefined without any. */
+  /** The name of the longest queue; of several, the one that reached this length last. Undefined if all are empty. */
   longest(): string | undefined
 }
 

@@ -20,7 +20,7 @@ export interface WorkLimit {
   /**
    * Runs `work` unless `max` calls are in progress. Beyond that, a network that has less than an equal share of `max`
    * may still run one more, so that the networks with the most calls are refused first. From 2 × `max` calls on, only
-   * known networks (known-networks.ts) may do that: a stranger has none of them, and an account few.
+   * known networks (known-networks.ts) may do that: clients without an account have none, and an account has few.
    *
    * @throws KeywayError `unavailable`, without waiting
    */
@@ -37,37 +37,37 @@ export function createWorkLimit(
    * request deletes an entry would replace its table all the time (linked-list.ts).
    */
   const callsByNetwork = new Map<string, number>()
-  let runningCalls = 0
-  let busyNetworks = 0
-  let pruneAt = PRUNE_THRESHOLD
+  let runningCallCount = 0
+  let busyNetworkCount = 0
+  let pruneAboveSize = PRUNE_THRESHOLD
 
   return {
     async run(network, work) {
       const callsOfNetwork = callsByNetwork.get(network) ?? 0
-      if (runningCalls >= max && !mayUseReserve(network, callsOfNetwork)) throw overloaded()
-      runningCalls++
-      if (callsOfNetwork === 0) busyNetworks++
+      if (runningCallCount >= max && !mayUseReserve(network, callsOfNetwork)) throw overloaded()
+      runningCallCount++
+      if (callsOfNetwork === 0) busyNetworkCount++
       callsByNetwork.set(network, callsOfNetwork + 1)
-      if (callsByNetwork.size > pruneAt) prune()
+      if (callsByNetwork.size > pruneAboveSize) prune()
       try {
         return await work()
       } finally {
-        runningCalls--
+        runningCallCount--
         const remaining = callsByNetwork.get(network)! - 1
         callsByNetwork.set(network, remaining)
-        if (remaining === 0) busyNetworks--
+        if (remaining === 0) busyNetworkCount--
       }
     },
   }
 
   function prune(): void {
     for (const [network, calls] of callsByNetwork) if (calls === 0) callsByNetwork.delete(network)
-    pruneAt = Math.max(PRUNE_THRESHOLD, 2 * callsByNetwork.size)
+    pruneAboveSize = Math.max(PRUNE_THRESHOLD, 2 * callsByNetwork.size)
   }
 
   function mayUseReserve(network: string, callsOfNetwork: number): boolean {
-    const equalShare = Math.max(1, Math.floor(max / busyNetworks))
-    return callsOfNetwork < equalShare && (runningCalls < RESERVE_FACTOR * max || isKnown(network))
+    const equalShare = Math.max(1, Math.floor(max / busyNetworkCount))
+    return callsOfNetwork < equalShare && (runningCallCount < RESERVE_FACTOR * max || isKnown(network))
   }
 }
 

@@ -35,7 +35,7 @@ export class Absences {
     this.#max = max
   }
 
-  /** False if there is no room. */
+  /** Stores or extends an absence. False if the user's share of the targets is used up. */
   add(userId: string, target: string, nodeId: string, until: Instant): boolean {
     const targets = this.#byUser.get(userId) ?? new Map<string, Map<string, Absence>>()
     const nodes = targets.get(target)

@@ -94,7 +94,7 @@ export class AgentConnection {
   heldSeq = 0
   /** The sequence number of the last message to the agent before this node's last ping. */
   #pingedSeq = 0
-  /** The id of the new token's key while a renewal is pending; empty until that token is verified. Otherwise null. */
+  /** The id of the new token's key during a renewal, empty until the token is verified; null if none is in progress. */
   renewalKeyId: string | null = null
   /** Whether the key changed while its status was being loaded, so that the status must be loaded again. */
   statusIsStale = false

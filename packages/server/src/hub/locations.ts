@@ -212,8 +212,8 @@ export function createLocations(deps: LocationsDeps): Locations {
   }
 
   /**
-   * Tells all nodes that these users have connections here. Used while locations cannot be recorded, so that it is
-   * unknown which nodes have connections of these users.
+   * Tells all nodes that these users have connections here. Used if the locations could not be recorded: then it is
+   * unknown which other nodes have connections of these users.
    */
   function notifyAllNodes(userIds: readonly string[]): void {
     void announce(new Map(presence.currentPeers().map(node => [node, [...userIds]])), userIds)

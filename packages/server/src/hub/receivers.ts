@@ -74,7 +74,7 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
   const ownAbsences = new Absences()
   /** The notices by node id, which are sent at the end of this turn of the event loop. */
   let pendingNotices = new Map<string, PromisedNotice[]>()
-  /** Resolved once none of the pending notices is awaited any longer (see `announce`); null while none is pending. */
+  /** Resolved once `announce` need not wait for any of the pending notices any longer; null while none is pending. */
   let noticesAnswered: PromiseWithResolvers<void> | null = null
 
   return {

@@ -5,7 +5,7 @@ const ID_BYTES = 16
 const SECRET_BYTES = 24
 /**
  * The token is `base64url(node id, connection id)` followed by the secret, and contains no dot. After it come a dot and
- * the number of the last message.
+ * the sequence number of the last message that the agent received.
  */
 const RESUME_PATTERN = /^([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{32})\.([0-9]{1,16})$/
 /** How long a broken connection can be resumed; sent in `ready`. */

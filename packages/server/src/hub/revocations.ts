@@ -44,9 +44,9 @@ export function createRevocations(deps: {
 
   return {
     receive(event) {
-      if (event.type === 'events.gap') recheck(registry.keyIds())
-      else if (event.type === 'api_key.changed' && registry.hasKey(event.keyId)) recheck([event.keyId])
-      else if (event.type === 'user.changed') recheck(registry.keyIdsOf(event.userId))
+      if (event.type === 'events.gap') recheckAll(registry.keyIds())
+      else if (event.type === 'api_key.changed' && registry.hasKey(event.keyId)) recheckAll([event.keyId])
+      else if (event.type === 'user.changed') recheckAll(registry.keyIdsOf(event.userId))
     },
     recheck: keyId => void recheckKey(keyId),
     sweep() {
@@ -81,10 +81,10 @@ export function createRevocations(deps: {
     }
     for (const [id, at] of endingTimes) if (at < startedAt - 2 * SWEEP_WINDOW_MS) endingTimes.delete(id)
     freshness.polled(startedAt)
-    recheck(affectedKeyIds)
+    recheckAll(affectedKeyIds)
   }
 
-  function recheck(keyIds: Iterable<string>): void {
+  function recheckAll(keyIds: Iterable<string>): void {
     for (const keyId of keyIds) void recheckKey(keyId)
   }
 

@@ -169,10 +169,10 @@ function mergeWindows(
 
 /** Merges the entries of each time slot into one with their latest instant, so that no entry expires too early. */
 function compact(counted: readonly TimedCount[], per: RequestWindow): TimedCount[] {
-  const width = WINDOW_MS[per] / STORED_SLOTS
+  const slotLength = WINDOW_MS[per] / STORED_SLOTS
   const slots = new Map<number, TimedCount>()
   for (const [at, count] of counted) {
-    const slot = Math.floor(at / width)
+    const slot = Math.floor(at / slotLength)
     const [latest, total] = slots.get(slot) ?? [at, 0]
     slots.set(slot, [Math.max(latest, at), total + count])
   }

@@ -37,7 +37,8 @@ export interface Refusal {
 }
 
 /**
- * Checks the limits with a read, without locks or writes. Null if the send may be accepted, which `countSend` decides.
+ * Checks the limits with a read, without locks or writes. Null if the send may be accepted, which `sendWithinLimits`
+ * decides.
  */
 export async function refusalByRead(
   store: Pick<MagicLinkStore, 'sendHistory'>,
@@ -48,13 +49,13 @@ export async function refusalByRead(
     buckets.map(({ name, windows }) => store.sendHistory(name, limitsOf(windows))),
   )
   // If the clock of the database or of the system was stepped back, sends may have a time in the future. Only
-  // `countSend` corrects these times; until then a wait computed from them could exceed its window.
+  // `sendWithinLimits` corrects these times; until then a wait computed from them could exceed its window.
   if (histories.some(({ nthLast }) => [...nthLast.values()].some(at => at !== null && at > now))) return null
   return refusal(buckets, histories, now)
 }
 
-/** Calls `send` and counts it in every bucket, or returns the refusal if a window is full. */
-export async function countSend(
+/** Calls `send` and counts the mail in every bucket, or returns the refusal if a window is full. */
+export async function sendWithinLimits(
   store: Pick<
     MagicLinkStore,
     'sendHistory' | 'lockSendBuckets' | 'clampFutureSends' | 'sendHistories' | 'recordSend'

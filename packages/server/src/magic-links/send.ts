@@ -8,7 +8,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import { codeHash, generateCode } from './login-code.ts'
 import { MAGIC_LINK_LIFETIME, MAGIC_LINK_LIFETIME_SECONDS, MAGIC_LINK_TOKEN_BYTES } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
-import { bucketsOf, countSend, namesOf, rateLimited, refusalByRead } from './send-limits.ts'
+import { bucketsOf, namesOf, rateLimited, refusalByRead, sendWithinLimits } from './send-limits.ts'
 import { mailedLink } from './verify-url.ts'
 
 interface WantedMail {
@@ -47,7 +47,7 @@ export function createSend(deps: MagicLinkDeps) {
       storage.transaction(
         tx => {
           const now = clock.now()
-          return countSend(tx.magicLinks, buckets, now, () =>
+          return sendWithinLimits(tx.magicLinks, buckets, now, () =>
             queue(tx, wanted, { ...mailSecrets, link, client: caller.client }, now),
           )
         },

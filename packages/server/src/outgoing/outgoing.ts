@@ -95,9 +95,9 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
         clearTimeout(timer)
         if (!isAnswered) fail('no answer')
       })
-      let interimResponses = 0
+      let interimCount = 0
       outgoing.on('information', () => {
-        if (++interimResponses > MAX_INTERIM_RESPONSES)
+        if (++interimCount > MAX_INTERIM_RESPONSES)
           outgoing.destroy(new OutgoingError('too many interim responses'))
       })
       outgoing.on('error', error => reject(error instanceof OutgoingError ? error : toError(error)))

@@ -72,8 +72,8 @@ async function attemptOnce<Outcome>(
   try {
     // BEGIN is not awaited, to save a round trip: whatever makes it fail (an aborted transaction that is still open on
     // the connection, a shutdown, a broken connection) makes the next statement fail too.
-    const beginResult = client.query('begin isolation level read committed')
-    beginResult.catch(() => {})
+    const pendingBegin = client.query('begin isolation level read committed')
+    pendingBegin.catch(() => {})
     const outcome = await work({
       async execute(sql, parameters) {
         // After a failure `work` may still be running; its statements must not be executed outside of the transaction.
@@ -88,7 +88,7 @@ async function attemptOnce<Outcome>(
       publish: event => events.push(event),
     })
     isOpen = false
-    await beginResult
+    await pendingBegin
     isCommitting = true
     const commitResult = await commit(client, carrier, events)
     // An aborted transaction answers COMMIT with ROLLBACK, without an error.

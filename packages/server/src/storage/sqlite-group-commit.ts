@@ -9,7 +9,7 @@ const MAX_BATCH_TRANSACTIONS = 256
 const MAX_BATCH_MS = 20
 
 export interface GroupCommit {
-  readonly commits: number
+  readonly commitCount: number
   /** Number of transactions that have not started. */
   readonly waiting: number
   transaction<Outcome>(work: (tx: EngineTransaction) => Promise<Outcome>): Promise<Outcome>
@@ -34,7 +34,7 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
   const queue: (() => Promise<void>)[] = []
   let runningDrain: Promise<void> | null = null
   let isClosed = false
-  let commits = 0
+  let commitCount = 0
   let batchNumber = 1
   let batchStartedAt = 0
   /** Whether a transaction of the current batch executed a statement: otherwise there is nothing to commit. */
@@ -42,8 +42,8 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
   let finishedTransactions: FinishedTransaction[] = []
 
   return {
-    get commits() {
-      return commits
+    get commitCount() {
+      return commitCount
     },
     get waiting() {
       return queue.length
@@ -135,7 +135,7 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
     try {
       if (needsCommit) {
         await writer.request({ kind: 'commit', batch })
-        commits++
+        commitCount++
       }
     } catch (error) {
       for (const { reject } of transactions) reject(unavailable(error))

@@ -40,7 +40,7 @@ database.exec('pragma journal_mode = wal; pragma synchronous = full;')
 const statementsBySql = new Map<string, StatementSync>()
 
 let responses: WriterResponse[] = []
-let openBatch = 0
+let openBatchNumber = 0
 let abortedBatch: { batch: number; message: string; code: number } | null = null
 
 port.on('message', (requests: WriterRequest[]) => {
@@ -62,7 +62,7 @@ function handle(request: WriterRequest): void {
     return
   }
   try {
-    if (openBatch !== request.batch) begin(request.batch)
+    if (openBatchNumber !== request.batch) begin(request.batch)
     execute(request)
   } catch (error) {
     handleError(request, error as Error & { errcode?: number })
@@ -70,7 +70,7 @@ function handle(request: WriterRequest): void {
 }
 
 function begin(batch: number): void {
-  openBatch = batch
+  openBatchNumber = batch
   database.exec('begin immediate')
 }
 

@@ -23,7 +23,7 @@ const POLL_INTERVAL_MS = 500
 
 export interface SqliteEngine extends Engine {
   /** Number of commits. Under load it is lower than that of transactions, several of which share a commit. */
-  readonly commits: number
+  readonly commitCount: number
 }
 
 /**
@@ -39,8 +39,8 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
   const groupCommit = createGroupCommit(writer, deliver)
 
   return {
-    get commits() {
-      return groupCommit.commits
+    get commitCount() {
+      return groupCommit.commitCount
     },
     dialect: {
       createAdapter: () => new QueueingAdapter(),

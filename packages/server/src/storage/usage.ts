@@ -103,7 +103,8 @@ export function createUsageStore(statements: Statements): UsageStore {
       let removedCount = 0
       for (const table of TABLES)
         removedCount += await deleteSome(db, table, sql`user_id in (${sql.join(ids)})`, batch)
-      // The update itself checks that no row is left, since another node may be deleting the same rows concurrently.
+      // The update itself checks that no row is left: `removedCount` does not show it, since another node may delete
+      // some of the same rows concurrently.
       await db
         .updateTable('users')
         .set({ usage_pruned: 1 })

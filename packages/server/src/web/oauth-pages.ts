@@ -7,16 +7,16 @@ import { allowOpener } from './security-headers.ts'
  * /oauth/logout. Their code is loaded on first use.
  */
 export function oauthPages(app: Hono<PageVariables>, kit: PageKit): void {
-  const load = () => import('./authorize.ts')
+  const loadAuthorize = () => import('./authorize.ts')
   const loadLogout = () => import('./logout.ts')
   app.use('/oauth/*', (c, next) => {
     allowOpener(c)
     return next()
   })
-  app.get('/oauth/authorize', async c => (await load()).authorize(kit, c))
-  app.post('/oauth/authorize', async c => (await load()).authorizeByForm(kit, c))
-  app.get('/oauth/consent', async c => (await load()).continueRequest(kit, c))
-  app.post('/oauth/consent', async c => (await load()).decide(kit, c))
+  app.get('/oauth/authorize', async c => (await loadAuthorize()).authorize(kit, c))
+  app.post('/oauth/authorize', async c => (await loadAuthorize()).authorizeByForm(kit, c))
+  app.get('/oauth/consent', async c => (await loadAuthorize()).continueRequest(kit, c))
+  app.post('/oauth/consent', async c => (await loadAuthorize()).decide(kit, c))
   app.get('/oauth/logout', async c => (await loadLogout()).logout(kit, c))
   app.post('/oauth/logout', async c => (await loadLogout()).logoutByForm(kit, c))
 }

@@ -40,13 +40,13 @@ export function usageChart(days: readonly UsageBucket[], context: UsageContext =
     uses: usage.uses({ count: uses }),
     refusals: usage.refusals({ count: refused }),
   })
-  if (uses + refused === 0) return html`<p class="quiet">${nothingCounted(days.length, context)}</p>`
+  if (uses + refused === 0) return html`<p class="quiet">${sentenceWithoutUsage(days.length, context)}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
   return html`<figure class="usage"><p class="axis" aria-hidden="true"><span>${localization().number(highest)}</span></p><svg viewBox="0 0 ${(bars.length - 1) * DAY_WIDTH + BAR_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => stackedBar(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 <details><summary>${usage.asTable}</summary><section class="scroll" tabindex="0" aria-label="${usage.asTable}">${table(days)}</section></details>`
 }
 
-function nothingCounted(count: number, { isOver, lastUsedAt, now }: UsageContext): string {
+function sentenceWithoutUsage(count: number, { isOver, lastUsedAt, now }: UsageContext): string {
   const { none, delay, counting } = texts.usage
   if (lastUsedAt && now !== undefined && now - lastUsedAt < COUNTED_WITHIN) return counting
   return isOver ? none({ count }) : `${none({ count })} ${delay}`

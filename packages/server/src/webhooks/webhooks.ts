@@ -146,12 +146,12 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
       const changedWebhook = await audit.perform<Webhook | null>(by, async tx => {
         const before = await tx.webhooks.lock(id)
         if (!before) return withoutChanges(null)
-        const isEnabled = before.disabledAt === null
+        const wasEnabled = before.disabledAt === null
         const after = await tx.webhooks.update(id, {
           ...(url !== undefined && { url }),
           ...(events !== undefined && { events: [...new Set(events)] }),
           ...(enabled === true && { disabledAt: null, disabledBy: null }),
-          ...(enabled === false && isEnabled && { disabledAt: now, disabledBy: 'person' }),
+          ...(enabled === false && wasEnabled && { disabledAt: now, disabledBy: 'person' }),
         })
         if (JSON.stringify(before) === JSON.stringify(after)) return withoutChanges(after)
         tx.publish({ type: 'webhooks.changed' })

@@ -10,7 +10,7 @@ import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 const STAGES = ['nothing', 'session', 'key', 'revocation'] as const
 type Stage = (typeof STAGES)[number]
 const ROUNDS_OF_EACH = 2
-/** Roughly the duration of a step. The kill comes a random part of it after the stage, while a later step runs. */
+/** Roughly the duration of a step. The kill comes a random time below this after the stage, in a later step. */
 const STEP_MS = 20
 
 interface AcknowledgedChanges {

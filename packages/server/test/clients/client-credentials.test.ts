@@ -9,8 +9,8 @@ import { caller } from '../support/services.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
 const INSECURE = { execute: [client.allowInsecureRequests] }
-const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
-const API_KEY = 'urn:keyway:token-type:api-key'
+const EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const API_KEY_TYPE = 'urn:keyway:token-type:api-key'
 
 async function openService(engine: EngineName, t: TestContext) {
   const web = await startWeb(t, await engineSettings(engine, t))
@@ -87,8 +87,8 @@ forEachEngine(engine => {
   test('openid-client exchanges a key for an agent token, without authentication', async t => {
     const { web, key, keyId, discover, claimsOf } = await openService(engine, t)
     const config = await discover('anything', client.None())
-    const parameters = { subject_token: key, subject_token_type: API_KEY }
-    const tokenAnswer = await client.genericGrantRequest(config, EXCHANGE, parameters)
+    const parameters = { subject_token: key, subject_token_type: API_KEY_TYPE }
+    const tokenAnswer = await client.genericGrantRequest(config, EXCHANGE_GRANT, parameters)
     assert.equal(tokenAnswer.issued_token_type, 'urn:ietf:params:oauth:token-type:jwt')
     assert.equal((await claimsOf(tokenAnswer.access_token, `${web.url}/hub`)).key_id, keyId)
   })

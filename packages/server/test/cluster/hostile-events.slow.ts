@@ -3,13 +3,14 @@ import { postgresMissing } from '../support/engines.ts'
 import { redisMissing } from '../support/redis.ts'
 import { fuzzEvents } from './hostile-events.ts'
 
-const COUNT = 100_000
+const NOTIFICATION_COUNT = 100_000
 
 describe('an attacker on the event carrier', {
   timeout: 600_000,
   skip: postgresMissing() || redisMissing(),
 }, () => {
   for (const carrier of ['PostgreSQL', 'Redis'] as const) {
-    test(`${COUNT} forged notifications on ${carrier} have no effect`, t => fuzzEvents(t, carrier, COUNT))
+    test(`${NOTIFICATION_COUNT} forged notifications on ${carrier} have no effect`, t =>
+      fuzzEvents(t, carrier, NOTIFICATION_COUNT))
   }
 })

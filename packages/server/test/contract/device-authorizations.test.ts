@@ -46,10 +46,10 @@ forEachEngine(engine => {
     const { deviceAuthorizations } = testStorage.storage.store
     const authorization = anAuthorization()
     await deviceAuthorizations.insert(authorization)
-    const polls = await race(testStorage, tx =>
+    const pollResults = await race(testStorage, tx =>
       tx.deviceAuthorizations.recordPoll(authorization.id, NOW, 5 * SECOND, HOUR),
     )
-    assert.equal(winners(polls).length, 1)
+    assert.equal(winners(pollResults).length, 1)
     const { pollInterval } = (await deviceAuthorizations.find(authorization.id))!
     assert.equal(pollInterval, (5 + 19 * 5) * SECOND)
     assert.equal(

@@ -55,8 +55,10 @@ forEachEngine(engine => {
     const { id: userId } = await insertUser(testStorage.storage.store)
     const [first, second, third] = [aSession(userId), aSession(userId), aSession(userId)]
     for (const session of [first, second, third]) await sessions.insert(session)
-    const ends = await race(testStorage, store => store.sessions.end(first.id, 'reuse', NOW, BY_SERVICE))
-    assert.equal(winners(ends).length, 1)
+    const endResults = await race(testStorage, store =>
+      store.sessions.end(first.id, 'reuse', NOW, BY_SERVICE),
+    )
+    assert.equal(winners(endResults).length, 1)
     assert.deepEqual(await sessions.endAllOf(userId, 'revoked', second.id, { at: NOW + 1, caller: null }), [
       third.id,
     ])

@@ -11,12 +11,12 @@ describe('sqlite', () => {
   test('concurrent transactions share commits', async t => {
     const { storage } = await openTestStorage('sqlite', t)
     const engine = storage.engine as SqliteEngine
-    const commitsBefore = engine.commits
+    const commitsBefore = engine.commitCount
     const names = Array.from({ length: 64 }, (_, number) => `name ${number}`)
     await Promise.all(names.map(name => storage.transaction(tx => tx.instance.replace(name, 'x'))))
     assert.ok(
-      engine.commits - commitsBefore <= 32,
-      `${engine.commits - commitsBefore} commits for 64 transactions`,
+      engine.commitCount - commitsBefore <= 32,
+      `${engine.commitCount - commitsBefore} commits for 64 transactions`,
     )
     for (const name of names) assert.equal(await storage.store.instance.find(name), 'x')
   })
@@ -24,11 +24,11 @@ describe('sqlite', () => {
   test('concurrent single writes outside a transaction share commits', async t => {
     const { storage } = await openTestStorage('sqlite', t)
     const engine = storage.engine as SqliteEngine
-    const commitsBefore = engine.commits
+    const commitsBefore = engine.commitCount
     await Promise.all(
       Array.from({ length: 64 }, (_, number) => storage.store.instance.replace(`${number}`, 'x')),
     )
-    assert.ok(engine.commits - commitsBefore <= 32)
+    assert.ok(engine.commitCount - commitsBefore <= 32)
   })
 
   test('writes are durable before they are acknowledged: WAL, synchronous=full, foreign keys', async t => {

@@ -104,10 +104,10 @@ function report(
 
 async function check(facts: Facts, { people }: Load): Promise<string[]> {
   const losses = await lostFacts(facts, createObserver(people))
-  const revokedKeys = [...facts.keys.values()].filter(({ state }) => state === 'revoked').length
+  const revokedCount = [...facts.keys.values()].filter(({ state }) => state === 'revoked').length
   const chargedMicros = [...facts.charged.values()].reduce((sum, each) => sum + each, 0)
   console.log(`  acknowledged: ${facts.keys.size} keys (lost ${losses.keys.length}),
-    ${revokedKeys} revocations (undone ${losses.revocations.length}),
+    ${revokedCount} revocations (undone ${losses.revocations.length}),
     charges of $${chargedMicros / 1e6} on ${facts.charged.size} accounts (wrong balances ${losses.balances.length})`)
   return violationsOf(losses)
 }

@@ -72,8 +72,8 @@ export function failOver(seed: number, scale: number): Promise<ScenarioResult> {
 /** Waits until a node is ready; returns the milliseconds that this took, infinity if it takes too long. */
 async function untilReady(origin: string): Promise<number> {
   const startedAt = performance.now()
-  const giveUpAfter = patienceMs(3 * SERVING_MS)
-  while (performance.now() - startedAt < giveUpAfter) {
+  const giveUpAfterMs = patienceMs(3 * SERVING_MS)
+  while (performance.now() - startedAt < giveUpAfterMs) {
     const answer = await call(origin, 'GET', '/readyz', {}, 2_000).catch(() => null)
     if (answer?.status === 200) return performance.now() - startedAt
     await wait(25)

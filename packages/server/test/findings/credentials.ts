@@ -103,7 +103,7 @@ probe(
     const server = await start(engine, t)
     await output(server.settings, 'apps', 'add', 'shop', '--name', 'Shop')
     const createSecret = async () => (await output(server.settings, 'apps', 'secret', 'shop')).trim()
-    const headers = { ...basic(await createSecret()), Accept: 'text/event-stream' }
+    const headers = { ...basicHeaders(await createSecret()), Accept: 'text/event-stream' }
     const abort = new AbortController()
     t.after(() => abort.abort())
     const answer = await fetch(`http://127.0.0.1:${server.port}/v1/revocations`, {
@@ -144,6 +144,6 @@ async function typeCode(
   return (await server.post('/auth/verify-magic-link', { email, login_id, code }, headers)).status
 }
 
-const basic = (secret: string) => ({
+const basicHeaders = (secret: string) => ({
   Authorization: `Basic ${Buffer.from(`shop:${secret}`).toString('base64')}`,
 })

@@ -41,9 +41,12 @@ forEachEngine(engine => {
     assert.equal(grantedAuthorization.revokedAt, null)
     clock.advance(1000)
     assert.deepEqual(await accounts.authorize(user.id, 'hub', caller()), grantedAuthorization)
-    const events = (await services.store.securityEvents.list(user.id, page)).rows.map(({ type }) => type)
-    assert.deepEqual(events.slice(0, 2), ['charge_authorization_granted', 'charge_authorization_withdrawn'])
-    assert.equal(events.filter(type => type.startsWith('charge_authorization')).length, 2)
+    const eventTypes = (await services.store.securityEvents.list(user.id, page)).rows.map(({ type }) => type)
+    assert.deepEqual(eventTypes.slice(0, 2), [
+      'charge_authorization_granted',
+      'charge_authorization_withdrawn',
+    ])
+    assert.equal(eventTypes.filter(type => type.startsWith('charge_authorization')).length, 2)
   })
 
   test('alternating grants and withdrawals are limited, and a withdrawal is never refused', async t => {

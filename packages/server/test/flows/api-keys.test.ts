@@ -574,8 +574,8 @@ forEachEngine(engine => {
     await services.storage.transaction(async tx => {
       await tx.users.lock(userId)
       assert.equal(await refusedWith(makeKey()), 'rate_limited')
-      const secondRotation = services.apiKeys.rotate(userId, firstKey.apiKey.id, 0, caller())
-      assert.equal(await refusedWith(secondRotation), 'api_key_replaced')
+      const pendingRotation = services.apiKeys.rotate(userId, firstKey.apiKey.id, 0, caller())
+      assert.equal(await refusedWith(pendingRotation), 'api_key_replaced')
     })
   })
 

@@ -114,9 +114,9 @@ forEachEngine(engine => {
       'user.activated',
       'user.deleted',
     ])
-    const endedSessions = recordedEvents.filter(({ type }) => type === 'user.sessions_ended')
+    const sessionEndEvents = recordedEvents.filter(({ type }) => type === 'user.sessions_ended')
     assert.deepEqual(
-      endedSessions.map(({ before, after }) => [before, after]),
+      sessionEndEvents.map(({ before, after }) => [before, after]),
       [
         [{ sessions: 1 }, { sessions: 0 }],
         [null, { session_id: session!.id }],

@@ -86,7 +86,7 @@ async function checkContention(t: TestContext, prepare: Prepare): Promise<void> 
   const { lock, call } = await prepare(services, people)
   const otherStorage = await services.opened.reopen()
   const [isLocked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const lockHolder = otherStorage
+  const lockingTransaction = otherStorage
     .transaction(async tx => {
       await lock(tx)
       isLocked.resolve()
@@ -112,6 +112,6 @@ async function checkContention(t: TestContext, prepare: Prepare): Promise<void> 
     assert.ok(connections - idle <= 2, `${connections - idle} connections are in use`)
   } finally {
     release.resolve()
-    await Promise.all([lockHolder, ...waitingCalls])
+    await Promise.all([lockingTransaction, ...waitingCalls])
   }
 }

@@ -208,8 +208,11 @@ forEachEngine(engine => {
         return storage.transaction(...args)
       },
     } as typeof storage
-    const racing = await openServices(engine, t, { on: { node, of: services.opened } })
-    assert.equal(await refusedWith(verifyToken(racing, token, 'held@example.com')), 'account_suspended')
+    const racingServices = await openServices(engine, t, { on: { node, of: services.opened } })
+    assert.equal(
+      await refusedWith(verifyToken(racingServices, token, 'held@example.com')),
+      'account_suspended',
+    )
   })
 
   test('a wrong address, app or token is refused alike, and does not consume the link', async t => {

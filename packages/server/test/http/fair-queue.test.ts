@@ -349,8 +349,8 @@ test('queued requests have half of the time while other work fills the turns of 
     work(5)
     turns++
   }
-  // 184 requests of 0.1 ms wait, as sixteen start on arrival. They would need eighteen turns if a turn gave them 1 ms,
-  // as without other work; here it gives them about as much as the other work takes.
+  // Sixteen requests start on arrival, so 184 of 0.1 ms wait. With 1 ms of each turn, as they get without other work,
+  // they would need some eighteen turns; here they get about as much of each turn as the other work takes.
   assert.ok(turns <= 5, `${turns} turns`)
 })
 

@@ -57,8 +57,8 @@ forEachEngine(engine => {
       server.caller(),
     )
     assert.equal(await refusedWith(verification), 'forbidden')
-    const secondInvitation = await call('POST', '', { email: GRACE })
-    assert.deepEqual([secondInvitation.status, secondInvitation.body.errors[0].field], [400, 'email'])
+    const secondAnswer = await call('POST', '', { email: GRACE })
+    assert.deepEqual([secondAnswer.status, secondAnswer.body.errors[0].field], [400, 'email'])
   })
 
   test('the mail of an invitation is in the requested language, otherwise in the inviter’s', async t => {

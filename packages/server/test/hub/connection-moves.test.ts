@@ -68,79 +68,79 @@ const hasNoConnection: Release = () => null
 describe('a request for a connection', () => {
   test('is withdrawn when another node handed the connection over', async t => {
     const nodeAwaitingArrival = waitingNode()
-    const node = openNodes(t, {
+    const nodes = openNodes(t, {
       asking: hasNoConnection,
       giving: async () => ({ seq: 1 }),
       waiting: nodeAwaitingArrival.release,
     })
-    assert.deepEqual(await node('asking').request('gone', REQUEST, () => {}), { seq: 1 })
+    assert.deepEqual(await nodes('asking').request('gone', REQUEST, () => {}), { seq: 1 })
     await new Promise(setImmediate)
     nodeAwaitingArrival.arrive()
-    await node('waiting').released()
+    await nodes('waiting').released()
     assert.deepEqual(nodeAwaitingArrival.awaited, [true, false])
   })
 
   test('is withdrawn when nobody answered in time', async t => {
     const nodeAwaitingArrival = waitingNode()
-    const node = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
-    const pendingRequest = node('asking').request('waiting', REQUEST, () => {})
+    const nodes = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
+    const pendingRequest = nodes('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     mock.timers.tick(TIMEOUT_MS)
     assert.equal(await pendingRequest, null)
     await new Promise(setImmediate)
     nodeAwaitingArrival.arrive()
-    await node('waiting').released()
+    await nodes('waiting').released()
     assert.deepEqual(nodeAwaitingArrival.awaited, [true, false])
   })
 
   test('is not answered once the asking node has left', async t => {
     const nodeAwaitingArrival = waitingNode()
-    const node = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
-    void node('asking').request('waiting', REQUEST, () => {})
+    const nodes = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
+    void nodes('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
-    node.leave('asking')
+    nodes.leave('asking')
     await new Promise(setImmediate)
     nodeAwaitingArrival.arrive()
-    await node('waiting').released()
+    await nodes('waiting').released()
     assert.deepEqual(nodeAwaitingArrival.awaited, [true, false])
   })
 
   test('gets a state that is longer than one part as it was sent', async t => {
     const state = { text: 'ü'.repeat(300_000) }
-    const node = openNodes(t, { asking: hasNoConnection, giving: async () => state })
-    assert.deepEqual(await node('asking').request('giving', REQUEST, () => {}), state)
+    const nodes = openNodes(t, { asking: hasNoConnection, giving: async () => state })
+    assert.deepEqual(await nodes('asking').request('giving', REQUEST, () => {}), state)
   })
 
   test('that comes back to its node after its timeout has no effect', async t => {
-    const node = openNodes(t, { asking: hasNoConnection, silent: () => new Promise(() => {}) })
+    const nodes = openNodes(t, { asking: hasNoConnection, silent: () => new Promise(() => {}) })
     let orderedCount = 0
     const onOrdered = () => void orderedCount++
-    const pendingRequest = node('asking').request('silent', REQUEST, onOrdered)
+    const pendingRequest = nodes('asking').request('silent', REQUEST, onOrdered)
     await new Promise(setImmediate)
     assert.equal(orderedCount, 1)
     mock.timers.tick(TIMEOUT_MS)
     assert.equal(await pendingRequest, null)
-    node('asking').receive({ kind: 'release', from: 'asking', question: 1, ...REQUEST })
+    nodes('asking').receive({ kind: 'release', from: 'asking', question: 1, ...REQUEST })
     assert.equal(orderedCount, 1)
   })
 
   test('does not wait for a node that has left', async t => {
     const nodeAwaitingArrival = waitingNode()
-    const node = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
-    const pendingRequest = node('asking').request('waiting', REQUEST, () => {})
+    const nodes = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
+    const pendingRequest = nodes('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
-    node.leave('waiting')
+    nodes.leave('waiting')
     assert.equal(await pendingRequest, null)
     nodeAwaitingArrival.arrive()
   })
 })
 
 test('connections are offered to no node that is leaving', async t => {
-  const node = openNodes(t, { leaving: hasNoConnection, staying: hasNoConnection, here: hasNoConnection })
-  assert.deepEqual(node('here').targetNodes(), ['leaving', 'staying'])
-  node('leaving').announce('leaving')
+  const nodes = openNodes(t, { leaving: hasNoConnection, staying: hasNoConnection, here: hasNoConnection })
+  assert.deepEqual(nodes('here').targetNodes(), ['leaving', 'staying'])
+  nodes('leaving').announce('leaving')
   await new Promise(setImmediate)
-  assert.deepEqual(node('here').targetNodes(), ['staying'])
+  assert.deepEqual(nodes('here').targetNodes(), ['staying'])
 })
 
 type WithoutSender<Message> = Message extends MoveMessage ? Omit<Message, 'from'> : never

@@ -211,7 +211,7 @@ describe('the handshake', () => {
   test('a list of subprotocols has a maximum length and number of names', async t => {
     const { hub } = await open('sqlite', t)
     const refusalOfProtocols = async (protocols: string) => {
-      const { errors, detail } = await refusedUpgrade(hub, { 'sec-websocket-protocol': protocols })
+      const { errors, detail } = await refusalOfUpgrade(hub, { 'sec-websocket-protocol': protocols })
       return errors?.[0]?.message ?? detail
     }
     assert.match(await refusalOfProtocols(`${HUB_PROTOCOL}, ${'a'.repeat(9300)}`), /too long/)
@@ -236,7 +236,7 @@ describe('the handshake', () => {
       },
     })
     for (const length of [8192, 8193]) {
-      const { code } = await refusedUpgrade(hub, { authorization: `Bearer ${'a'.repeat(length)}` })
+      const { code } = await refusalOfUpgrade(hub, { authorization: `Bearer ${'a'.repeat(length)}` })
       assert.equal(code, 'invalid_token')
     }
     assert.deepEqual(checkedLengths, [8192, 0])
@@ -246,7 +246,7 @@ describe('the handshake', () => {
     const { services, hub } = await open('sqlite', t)
     await services.opened.close()
     const token = `${Buffer.from('{"kid":"unknown"}').toString('base64url')}.e30.x`
-    const { code, detail } = await refusedUpgrade(hub, { authorization: `Bearer ${token}` })
+    const { code, detail } = await refusalOfUpgrade(hub, { authorization: `Bearer ${token}` })
     assert.equal(code, 'unavailable')
     assert.match(detail ?? '', /token cannot be checked/)
   })
@@ -268,7 +268,7 @@ describe('the handshake', () => {
         Buffer.alloc(0),
         caller(`198.51.${n >> 8}.${n & 255}`),
       )
-    const { code, retry_after } = await refusedUpgrade(hub, { authorization: 'Bearer a.b.c' })
+    const { code, retry_after } = await refusalOfUpgrade(hub, { authorization: 'Bearer a.b.c' })
     assert.deepEqual([code, retry_after], ['unavailable', 1])
   })
 
@@ -321,7 +321,7 @@ describe('the handshake', () => {
     const outdatedRequest = authorizedRequest.replace('Version: 13', 'Version: 8')
     const refusal = await sendRaw(port, outdatedRequest)
     assert.match(refusal, /^HTTP\/1\.1 426 .*\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n/s)
-    const { code } = await refusedUpgrade(hub, { upgrade: undefined, authorization: `Bearer ${token}` })
+    const { code } = await refusalOfUpgrade(hub, { upgrade: undefined, authorization: `Bearer ${token}` })
     assert.equal(code, 'upgrade_required')
   })
 })
@@ -354,11 +354,11 @@ type UpgradeHeaders = Record<string, string | undefined>
 /** A request for an upgrade, as Node passes it on. */
 function upgradeRequest(headers: UpgradeHeaders): IncomingMessage {
   const request = new IncomingMessage(new Socket())
-  const upgrade = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13' }
-  return Object.assign(request, { method: 'GET', url: '/hub', headers: { ...upgrade, ...headers } })
+  const requiredHeaders = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13' }
+  return Object.assign(request, { method: 'GET', url: '/hub', headers: { ...requiredHeaders, ...headers } })
 }
 
-async function refusedUpgrade(hub: Hub, headers: UpgradeHeaders): Promise<Problem> {
+async function refusalOfUpgrade(hub: Hub, headers: UpgradeHeaders): Promise<Problem> {
   const socket = new PassThrough()
   const answer = text(socket)
   assert.equal(await hub.handleUpgrade(upgradeRequest(headers), socket, Buffer.alloc(0), caller()), false)

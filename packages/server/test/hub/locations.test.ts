@@ -220,8 +220,8 @@ describe('a node', () => {
 })
 
 /**
- * Opens a hub whose other nodes and heartbeats the test controls, and whose writes of its users' locations it records:
- * `writes` lists them, and each waits for `beforeWrite`.
+ * Opens a hub. The test controls its heartbeats and the other nodes. `writes` lists the hub's writes of its users'
+ * locations; each of them waits for `beforeWrite`.
  */
 async function openRecordingWrites(t: TestContext) {
   t.after(() => mock.timers.reset())

@@ -71,7 +71,7 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
   {
     name: 'only-events',
     file: 'hub/revocations.ts',
-    edits: [{ find: '    recheck(affectedKeyIds)\n', put: '' }],
+    edits: [{ find: '    recheckAll(affectedKeyIds)\n', put: '' }],
     shownBy: /which has ended/,
   },
   {

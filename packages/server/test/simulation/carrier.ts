@@ -53,8 +53,8 @@ export class Broker {
     if (this.#recorded.length < MAX_RECORDED) this.#recorded.push(message)
     for (const listener of this.listeners) {
       if (!listener.channels.has(message.channel)) continue
-      const fault = message.isHint && this.#random.next() < this.hintFaults
-      const kind = fault ? this.#random.pick(['lost', 'late', 'doubled'] as const) : 'none'
+      const hasFault = message.isHint && this.#random.next() < this.hintFaults
+      const kind = hasFault ? this.#random.pick(['lost', 'late', 'doubled'] as const) : 'none'
       if (kind === 'lost') continue
       if (kind === 'late') this.#deliver(listener, message, this.#random.between(100, 50_000))
       else this.#inOrder(listener, message)

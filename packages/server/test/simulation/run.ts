@@ -7,8 +7,8 @@ import { installGlobals } from './globals.ts'
  * `npm run simulate`: nodes, people and agents on simulated time, with faults; see docs/decisions/0040-simulation.md.
  * `-- --seed 7` repeats one run and `--trace` prints it, `-- --seeds 1000` runs that many from `--first N`, and
  * `-- --hours 8` as many as fit. `--hashes` prints the hash of each run, which is equal for equal runs.
- * `-- --broken NAME` breaks the service first, and succeeds when a run violates the rule that shows it; NAME `all`
- * tries all variants.
+ * `-- --broken NAME` applies the bug of this name (broken.ts) first, and succeeds when a run has the violation by which
+ * the bug is known; NAME `all` tries all bugs.
  */
 
 /** Real time after which no further run of a broken variant begins if no violation was found. */

@@ -75,9 +75,10 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
 export function unprivilegedIdentity(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
-    const uid = spawnSync('id', ['-u', name], { encoding: 'utf8' })
-    const gid = spawnSync('id', ['-g', name], { encoding: 'utf8' })
-    if (uid.status === 0 && gid.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) }
+    const uidResult = spawnSync('id', ['-u', name], { encoding: 'utf8' })
+    const gidResult = spawnSync('id', ['-g', name], { encoding: 'utf8' })
+    if (uidResult.status === 0 && gidResult.status === 0)
+      return { uid: Number(uidResult.stdout), gid: Number(gidResult.stdout) }
   }
   throw new Error('PostgreSQL does not run as root, and there is no user postgres or nobody')
 }

@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '../../../..')
 export interface PreviousVersion {
   /** Its `keyway` command. */
   launcher: string
-  /** Newer settings, which this version would refuse. */
+  /** Settings that were added later: with one of them the previous version would refuse to start. */
   unknownSettings: readonly string[]
   remove(): void
 }

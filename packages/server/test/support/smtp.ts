@@ -94,15 +94,15 @@ export async function startSmtpServer(
 }
 
 function createRecorder(certificate: string) {
-  const waiting = new Set<() => void>()
+  const waitingChecks = new Set<() => void>()
   const waitUntil = (done: () => boolean) =>
     new Promise<void>(resolve => {
       const check = () => {
         if (!done()) return
-        waiting.delete(check)
+        waitingChecks.delete(check)
         resolve()
       }
-      waiting.add(check)
+      waitingChecks.add(check)
       check()
     })
   const state = {
@@ -117,7 +117,7 @@ function createRecorder(certificate: string) {
     mostConnections: 0,
     decide: (() => 'accept') as (recipient: string, attempt: number) => SmtpBehaviour,
     changed: () => {
-      for (const check of [...waiting]) check()
+      for (const check of [...waitingChecks]) check()
     },
     received: (count: number): Promise<void> =>
       inTime(

@@ -82,17 +82,17 @@ test('a decision needs the form of the same session: another one, a changed one 
   const [codes, eveCodes] = [await requestCodes(web), await requestCodes(web)]
   const form = await formOf(ada, linkOf(codes))
   const eveForm = await formOf(eve, linkOf(eveCodes))
-  const decision = { ...form, decision: 'approve', compared: 'yes' }
+  const decisionForm = { ...form, decision: 'approve', compared: 'yes' }
   const [id, , code, mac] = form.proof.split('~')
   for (const proof of ['', eveForm.proof, `${id}~typed~${code}~${mac}`, form.proof.slice(0, -2)])
-    assert.equal((await decide(ada, { ...decision, proof })).status, 410, proof)
+    assert.equal((await decide(ada, { ...decisionForm, proof })).status, 410, proof)
   const crossSiteHeaders: Record<string, string>[] = [
     { 'sec-fetch-site': 'cross-site' },
     { origin: 'https://evil.test' },
   ]
   for (const headers of crossSiteHeaders)
-    assert.equal((await ada.post('/device/decision', decision, headers)).status, 403)
-  assert.equal((await decide(ada, { ...decision, form_token: 'x' })).status, 403)
+    assert.equal((await ada.post('/device/decision', decisionForm, headers)).status, 403)
+  assert.equal((await decide(ada, { ...decisionForm, form_token: 'x' })).status, 403)
   for (const each of [codes, eveCodes]) assert.equal((await stateOf(web, each))?.decision, null)
 })
 

@@ -12,9 +12,9 @@ test('security events name their key and their session, and are filtered by what
   const form_token = await client.formToken('/keys')
   await client.post('/keys', { form_token, name: 'robot', access: 'agent' })
   await client.post('/keys', { form_token, name: 'other', access: 'agent' })
-  const allEvents = await (await client.get('/account/events')).text()
+  const allEventsPage = await (await client.get('/account/events')).text()
   assert.match(
-    allEvents,
+    allEventsPage,
     /Key created <span class="about"><a href="(\/keys\/[0-9a-f-]+)"><bdi>robot<\/bdi><\/a>/,
   )
   const otherBrowser = await signedInClient(web)
@@ -31,7 +31,7 @@ test('security events name their key and their session, and are filtered by what
   assert.deepEqual(await groups('keys'), ['Key created', 'Key created'])
   assert.deepEqual(await groups('sign_ins'), ['Session ended', 'Signed in', 'Signed in'])
   assert.deepEqual(await groups('apps'), [])
-  const id = /\/keys\/([0-9a-f-]{36})"><bdi>robot/.exec(allEvents)![1]!
+  const id = /\/keys\/([0-9a-f-]{36})"><bdi>robot/.exec(allEventsPage)![1]!
   const keyEvents = await (await client.get(`/account/events?key=${id}`)).text()
   assert.match(keyEvents, /Only of the key <a href="[^"]+"><bdi>robot<\/bdi><\/a>\./)
   assert.equal(keyEvents.match(/class="item event"/g)?.length, 1)

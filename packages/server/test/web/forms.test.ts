@@ -176,10 +176,10 @@ test('a code works only in the browser that requested it, and a wrong one is rep
   )![1]!
 
   const otherBrowser = createClient(web.url)
-  const stolenCode = { form_token: await otherBrowser.formToken('/sign-in'), login_id, code: mail!.code! }
-  assert.equal((await otherBrowser.post('/check-mail', stolenCode)).headers.get('location'), '/sign-in')
+  const stolenCodeForm = { form_token: await otherBrowser.formToken('/sign-in'), login_id, code: mail!.code! }
+  assert.equal((await otherBrowser.post('/check-mail', stolenCodeForm)).headers.get('location'), '/sign-in')
   otherBrowser.jar.set('keyway_asked', altered(requestingBrowser.jar.get('keyway_asked')!))
-  assert.equal((await otherBrowser.post('/check-mail', stolenCode)).headers.get('location'), '/sign-in')
+  assert.equal((await otherBrowser.post('/check-mail', stolenCodeForm)).headers.get('location'), '/sign-in')
 
   const wrongCode = mail!.code === '00000000' ? '11111111' : '00000000'
   const refusal = await requestingBrowser.post('/check-mail', { form_token, login_id, code: wrongCode })

@@ -36,7 +36,7 @@ const CONFIG = {
     'valid-id': ['error', { relaxed: true }],
     // A mail's text has trailing whitespace before its signature.
     'no-trailing-whitespace': 'off',
-    // A page that waits needs this where no script runs.
+    // Without scripts, a page that waits for something reloads itself by this.
     'meta-refresh': 'off',
   },
 }

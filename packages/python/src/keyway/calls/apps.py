@@ -46,7 +46,7 @@ class AppCalls:
 
     async def introspect(self, token: str, *, consume: int | None = None) -> IntrospectionAnswer:
         """Introspects a key, access token or agent token (RFC 7662). `consume` counts calls against a key's limits, as
-        in `verify_key`; such a request is not retried either."""
+        in `verify_key`; a request with `consume` is not retried."""
         body = without_none(token=token, consume=consume)
         answer = await self._call(
             "POST", "/auth/introspect", body=body, credential="app", repeatable=not consume

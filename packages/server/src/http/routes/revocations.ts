@@ -23,7 +23,7 @@ const RETRY_SECONDS = 10
 
 export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>): Route[] {
   /** By app id. */
-  const openStreams = new Map<string, number>()
+  const streamCounts = new Map<string, number>()
 
   return [
     route({
@@ -66,18 +66,18 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
   ]
 
   function countStream(appId: string): void {
-    const count = openStreams.get(appId) ?? 0
+    const count = streamCounts.get(appId) ?? 0
     if (count >= MAX_STREAMS_PER_APP) {
       const detail = `An app may follow with ${MAX_STREAMS_PER_APP} streams at once. Close one first.`
       throw new KeywayError('rate_limited', detail, { retryAfter: RETRY_SECONDS })
     }
-    openStreams.set(appId, count + 1)
+    streamCounts.set(appId, count + 1)
   }
 
   function uncountStream(appId: string): void {
-    const remainingStreams = openStreams.get(appId)! - 1
-    if (remainingStreams > 0) openStreams.set(appId, remainingStreams)
-    else openStreams.delete(appId)
+    const remainingCount = streamCounts.get(appId)! - 1
+    if (remainingCount > 0) streamCounts.set(appId, remainingCount)
+    else streamCounts.delete(appId)
   }
 }
 

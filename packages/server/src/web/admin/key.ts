@@ -57,7 +57,7 @@ async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html 
 function changeForms(key: ApiKey, token: string): Html {
   const { keys } = adminTexts
   const limitsText = key.operatorLimits.requests.map(({ limit, per }) => `${limit}/${per}`).join(' ')
-  const revocation = {
+  const revokeAct = {
     action: `/admin/keys/${key.id}/revoke`,
     title: keys.revokeOne,
     lead: keys.revokeOneLead,
@@ -66,7 +66,7 @@ function changeForms(key: ApiKey, token: string): Html {
   }
   return html`<section class="card"><h2>${keys.limitsTitle}</h2><p class="quiet" id="limits-hint">${keys.limitsHint}</p>
 <form method="post" action="/admin/keys/${key.id}/limit" class="inline">${formToken(token)}<div class="field"><label for="requests">${keys.limits}</label><input id="requests" name="requests" value="${limitsText}" maxlength="${MAX_TYPED_LENGTH}" autocomplete="off" spellcheck="false" aria-describedby="limits-hint" placeholder="10/minute 500/day"></div>${reasonField('limit-reason')}<button class="second">${keys.setLimits}</button></form></section>
-${dangerCard([revocation], token)}`
+${dangerCard([revokeAct], token)}`
 }
 
 async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
