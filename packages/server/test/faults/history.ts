@@ -45,23 +45,23 @@ export function violatedInvariants({ operations, violations }: History): string[
     ...groupByObject(operations, 'refresh', 'logout').flatMap(([session, all]) => checkSession(session, all)),
     ...operations
       .filter(each => each.op === 'stranger' && each.outcome === 'ok')
-      .map(() => 'I-16: a protected call was answered without credentials'),
+      .map(() => 'a protected call was answered without credentials'),
   ]
 }
 
-/** I-1: a link works once. The answer to its use may be lost, but "used" is never answered before the first attempt. */
+/** A link works once. The answer to its use may be lost, but "used" is never answered before the first attempt. */
 function checkSingleUse(link: string, all: Operation[]): string[] {
   const successes = all.filter(each => each.outcome === 'ok')
   const violations: string[] = []
-  if (successes.length > 1) violations.push(`I-1: link ${link} signed in ${successes.length} times`)
+  if (successes.length > 1) violations.push(`link ${link} signed in ${successes.length} times`)
   const firstTriedAt = Math.min(...all.filter(each => each.outcome !== 'fail').map(each => each.start))
   const earlyRefusals = all.filter(each => each.code === 'magic_link_used' && each.end < firstTriedAt)
-  if (earlyRefusals.length > 0) violations.push(`I-1: link ${link} counted as used before anybody used it`)
+  if (earlyRefusals.length > 0) violations.push(`link ${link} counted as used before anybody used it`)
   return violations
 }
 
 /**
- * I-2: a use that starts after a revocation was answered fails, and no key is refused as revoked before its revocation.
+ * A use that starts after a revocation was answered fails, and no key is refused as revoked before its revocation.
  */
 function checkRevocation(key: string, all: Operation[]): string[] {
   const revokedAt = Math.min(
@@ -74,12 +74,12 @@ function checkRevocation(key: string, all: Operation[]): string[] {
     each => each.code === 'api_key_revoked' && each.end < firstRequestedAt,
   )
   return [
-    ...lateSuccesses.map(() => `I-2: key ${key} was exchanged after the answer to its revocation`),
-    ...earlyRefusals.map(() => `I-2: key ${key} was revoked before anybody revoked it`),
+    ...lateSuccesses.map(() => `key ${key} was exchanged after the answer to its revocation`),
+    ...earlyRefusals.map(() => `key ${key} was revoked before anybody revoked it`),
   ]
 }
 
-/** I-3: a correct client never gets `refresh_token_reused`, and no refresh succeeds after a logout was answered. */
+/** A correct client never gets `refresh_token_reused`, and no refresh succeeds after a logout was answered. */
 function checkSession(session: string, all: Operation[]): string[] {
   const loggedOutAt = Math.min(
     ...all.filter(each => each.op === 'logout' && each.outcome === 'ok').map(each => each.end),
@@ -88,10 +88,10 @@ function checkSession(session: string, all: Operation[]): string[] {
   return [
     ...refreshes
       .filter(each => each.code === 'refresh_token_reused')
-      .map(() => `I-3: session ${session} of an honest client was ended for reuse`),
+      .map(() => `session ${session} of an honest client was ended for reuse`),
     ...refreshes
       .filter(each => each.outcome === 'ok' && each.start > loggedOutAt)
-      .map(() => `I-3: session ${session} refreshed after its logout`),
+      .map(() => `session ${session} refreshed after its logout`),
   ]
 }
 

@@ -114,7 +114,7 @@ export async function signIn(user: SimulatedUser): Promise<Session | null> {
     }
     const token = await target.mail(email, patienceMs(MAIL_TIMEOUT_MS))
     if (!token) {
-      history.violations.push(`I-9: a mail that was promised to ${email} did not come in time`)
+      history.violations.push(`a mail that was promised to ${email} did not come in time`)
       return null
     }
     history.secrets.add(token)
@@ -198,7 +198,7 @@ async function refresh(user: SimulatedUser, session: Session): Promise<void> {
     }
     if (answer) {
       user.history.violations.push(
-        `I-3: session ${session.id} was lost: ${answer.status} ${answer.body.code}`,
+        `session ${session.id} was lost: ${answer.status} ${answer.body.code}`,
       )
       return
     }
@@ -209,9 +209,9 @@ async function refresh(user: SimulatedUser, session: Session): Promise<void> {
 async function readAccount(user: SimulatedUser, session: Session): Promise<void> {
   const token = session.accessToken
   const me = await operate(user, 'me', session.userId, 'GET', '/v1/me', { token })
-  if (me && me.status !== 200) user.history.violations.push(`I-12: a live session was refused (${me.status})`)
+  if (me && me.status !== 200) user.history.violations.push(`a live session was refused (${me.status})`)
   if (me?.status === 200 && me.body.balance.amount !== '2.00')
-    user.history.violations.push(`I-6: a balance is ${me.body.balance.amount}`)
+    user.history.violations.push(`a balance is ${me.body.balance.amount}`)
   await operate(user, 'stranger', 'nobody', 'GET', '/v1/api-keys', {})
 }
 
@@ -224,7 +224,7 @@ async function expectKeyWorks(
     const answer = await exchange(user, key)
     if (answer?.status === 200) return
     if (answer) {
-      user.history.violations.push(`I-12: key ${key.id} was made and does not work (${answer.body.code})`)
+      user.history.violations.push(`key ${key.id} was made and does not work (${answer.body.code})`)
       return
     }
     await wait(RETRY_MS)
