@@ -12,7 +12,7 @@ const BLOCK_FRACTION = 1 / 100
 const LEASE_PAUSE = SECOND
 /** A block of leased calls that was unused for this time is given back. */
 const IDLE_AFTER = 30 * SECOND
-/** Maximum number of blocks in memory; beyond it those that have been in memory for longest are given back. */
+/** Maximum number of blocks in memory; beyond it those whose last lease is the oldest are given back. */
 const MAX_BLOCKS = 50_000
 
 export interface Quotas {
@@ -48,7 +48,15 @@ interface Block {
 }
 
 /** Enforces quotas over all nodes: a node consumes from blocks, each leased by one conditional update. */
-export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; store: QuotaStore }): Quotas {
+export function createQuotas({
+  clock,
+  store,
+  maxBlocks = MAX_BLOCKS,
+}: {
+  clock: Pick<Clock, 'now'>
+  store: QuotaStore
+  maxBlocks?: number
+}): Quotas {
   /** The leased blocks, by the id of the quota. */
   const blocks = new Map<string, Block>()
 
@@ -122,7 +130,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
   }
 
   async function takeWithLeases(quotas: readonly Quota[], count: number): Promise<void> {
-    await giveBackOldestIfFull()
+    await giveBackSurplus()
     for (;;) {
       const insufficientQuotas = quotas.filter(quota => !isEnough(blockOf(quota), count))
       if (insufficientQuotas.length === 0) return consume(quotas, count)
@@ -142,6 +150,9 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
     if (missingCalls <= 0) return
     if (clock.now() < block.failedLease.until && missingCalls >= block.failedLease.count)
       throw quotaExhausted(quota, block)
+    // The map is in the order of the last leases, since those beyond `maxBlocks` are given back in that order.
+    blocks.delete(quota.id)
+    blocks.set(quota.id, block)
     block.pendingLease = lease(quota, block, missingCalls).finally(() => {
       block.pendingLease = null
     })
@@ -183,10 +194,12 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
     if (left > 0 && !isExpired(block, now)) await store.giveBack(id, left, refillsAt, now)
   }
 
-  async function giveBackOldestIfFull(): Promise<void> {
-    if (blocks.size <= MAX_BLOCKS) return
-    const [oldest] = blocks
-    if (oldest) await giveBack(...oldest)
+  /** Gives back the blocks beyond `maxBlocks`, except those whose lease is pending. */
+  async function giveBackSurplus(): Promise<void> {
+    for (const [id, block] of blocks) {
+      if (blocks.size <= maxBlocks) return
+      await giveBack(id, block)
+    }
   }
 }
 

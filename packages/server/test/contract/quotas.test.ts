@@ -102,6 +102,26 @@ forEachEngine(engine => {
     assert.equal((await store.remaining([quota.id], clock.now())).get(quota.id), 999)
   })
 
+  test('beyond its capacity a node gives back the calls whose lease is the oldest', async t => {
+    const { clock, addQuota, store } = await openQuotas(t)
+    const node = createQuotas({ clock, store, maxBlocks: 2 })
+    // 1 % is leased at once: three calls of `renewed`, and ten of the others.
+    const renewed = await addQuota(300)
+    const [oldest, newer, newest] = [await addQuota(1000), await addQuota(1000), await addQuota(1000)]
+    const storedCalls = async (quota: Quota) => (await store.remaining([quota.id], clock.now())).get(quota.id)
+    await consume(node, renewed)
+    await consume(node, oldest)
+    await consume(node, renewed, 3)
+    await Promise.all([consume(node, newer), consume(node, newest)])
+    await consume(node, newest, 10)
+    assert.equal(await storedCalls(oldest), 999)
+    assert.equal(await storedCalls(newest), 1000 - 20)
+    await node.giveBackAll()
+    assert.equal(await storedCalls(renewed), 300 - 4)
+    assert.equal(await storedCalls(newer), 999)
+    assert.equal(await storedCalls(newest), 1000 - 11)
+  })
+
   test('a call consumes from all of several quotas or from none', async t => {
     const { addQuota, nodes, clock, store } = await openQuotas(t)
     const [large, small] = [await addQuota(1000), await addQuota(1)]

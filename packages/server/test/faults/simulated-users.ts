@@ -197,9 +197,7 @@ async function refresh(user: SimulatedUser, session: Session): Promise<void> {
       return
     }
     if (answer) {
-      user.history.violations.push(
-        `session ${session.id} was lost: ${answer.status} ${answer.body.code}`,
-      )
+      user.history.violations.push(`session ${session.id} was lost: ${answer.status} ${answer.body.code}`)
       return
     }
     await wait(RETRY_MS)

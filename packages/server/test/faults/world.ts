@@ -248,8 +248,7 @@ async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history:
   for (const [email, { ok, unknown }] of sendCounts) {
     const mails = messageIdsTo(email).size
     if (mails < ok) violations.push(`${email} was promised ${ok} mails and got ${mails}`)
-    if (mails > ok + unknown)
-      violations.push(`${email} asked ${ok + unknown} times and got ${mails} mails`)
+    if (mails > ok + unknown) violations.push(`${email} asked ${ok + unknown} times and got ${mails} mails`)
   }
   const { rows } = await storage.engine.connection.execute(
     "select count(*) as accounts, (select count(*) from messages where kind = 'welcome') as welcomes from users",
