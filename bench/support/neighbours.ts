@@ -17,7 +17,7 @@ import { percentile } from './statistics.ts'
  * the attacker's. An open loop: latency counts from the time at which a request was due.
  */
 
-const PER_SECOND: Record<Kind, number> = {
+const CALLS_PER_SECOND: Record<Kind, number> = {
   exchange: 200,
   send: SIGN_INS_PER_SECOND,
   verify: SIGN_INS_PER_SECOND,
@@ -50,7 +50,9 @@ async function run(job: NeighboursJob): Promise<NeighboursResult> {
     },
     message: n => messages.exchange(n),
   }
-  const loops = KINDS.map(kind => runOpenLoop(PER_SECOND[kind], job.durationMs, work[kind], tallies[kind]))
+  const loops = KINDS.map(kind =>
+    runOpenLoop(CALLS_PER_SECOND[kind], job.durationMs, work[kind], tallies[kind]),
+  )
   await Promise.all(loops)
   messages.close()
   http.destroy()

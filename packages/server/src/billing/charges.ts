@@ -101,7 +101,7 @@ export function createCharges({
   ): Promise<Outcome> {
     const now = clock.now()
     const { earlier: earlierEntry, cause } = await findEarlierCharge(tx, baseCause, now)
-    if (earlierEntry) return replay(earlierEntry, wanted)
+    if (earlierEntry) return repeatedOutcome(earlierEntry, wanted)
     if (!(await mayCharge(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
 
     const key = wanted.keyId ? await activeKeyOf(tx, wanted.userId, wanted.keyId, now) : null
@@ -135,7 +135,7 @@ export function createCharges({
     }
     // A concurrent request with this Idempotency-Key was first, or the balance is too low.
     const concurrentEntry = await tx.billing.findByCause(cause)
-    return concurrentEntry ? replay(concurrentEntry, wanted) : { refused: 'insufficient_balance' }
+    return concurrentEntry ? repeatedOutcome(concurrentEntry, wanted) : { refused: 'insufficient_balance' }
   }
 }
 
@@ -184,7 +184,7 @@ async function findEarlierCharge(
   return { earlier: earlierEntry, cause }
 }
 
-function replay(entry: LedgerEntry, { userId, keyId, amount, description }: WantedCharge): Outcome {
+function repeatedOutcome(entry: LedgerEntry, { userId, keyId, amount, description }: WantedCharge): Outcome {
   const isSame =
     entry.userId === userId &&
     entry.keyId === (keyId ?? null) &&

@@ -35,7 +35,7 @@ export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }):
         by,
         async tx => {
           const earlierEntry = await tx.billing.findByCause(cause)
-          if (earlierEntry) return withoutChanges(replay(earlierEntry, wanted))
+          if (earlierEntry) return withoutChanges(repeatedOutcome(earlierEntry, wanted))
           const user = await tx.users.lock(wanted.userId)
           if (!user || user.status === 'deleted') return withoutChanges({ refused: 'not_found' })
           const { userId, amount, description } = wanted
@@ -89,10 +89,10 @@ const DETAILS = {
 /** The outcome if a concurrent call with this Idempotency-Key created its entry first. */
 async function concurrentOutcome(found: Promise<LedgerEntry | null>, wanted: WantedCredit): Promise<Outcome> {
   const entry = await found
-  return entry ? replay(entry, wanted) : { refused: 'idempotency_conflict' }
+  return entry ? repeatedOutcome(entry, wanted) : { refused: 'idempotency_conflict' }
 }
 
-function replay(entry: LedgerEntry, { userId, amount, description }: WantedCredit): Outcome {
+function repeatedOutcome(entry: LedgerEntry, { userId, amount, description }: WantedCredit): Outcome {
   const isSame = entry.userId === userId && entry.amount === amount && entry.description === description
   return isSame ? { entry } : { refused: 'idempotency_conflict' }
 }

@@ -202,7 +202,7 @@ export function createWatches(deps: WatchesDeps): Watches {
    */
   async function compare(watch: Watch): Promise<void> {
     watch.comparedAt = clock.now()
-    for (const watcher of [...watch.watchers.keys()]) checkScope(watch, watcher)
+    for (const watcher of [...watch.watchers.keys()]) endUnlessAllowed(watch, watcher)
     for (const each of [nodeId, ...locations.knownNodes(watch.userId)]) query(watch, each)
     await readUnanswered(watch, UNANSWERED_QUERIES)
   }
@@ -269,7 +269,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     const text = JSON.stringify(frame)
     const encodedFrame = textFrame(text)
     for (const watcher of [...watch.watchers.keys()]) {
-      if (!checkScope(watch, watcher)) continue
+      if (!endUnlessAllowed(watch, watcher)) continue
       const catchUp = watch.catchingUp.get(watcher)
       if (!catchUp) watcher.writeFrame(encodedFrame)
       else if (catchUp.list && catchUp.changes.push(text) > MAX_LATER_CHANGES) watcher.close(SLOW_CONSUMER)
@@ -277,8 +277,8 @@ export function createWatches(deps: WatchesDeps): Watches {
     ownerLimits.chargeDeliveries(watch.userId, watch.watchers.size, text.length, clock.now())
   }
 
-  /** Ends the watch and returns false if a renewal has replaced the watcher's token by one without the scope. */
-  function checkScope(watch: Watch, watcher: AgentConnection): boolean {
+  /** Ends the watch and returns false if a renewal has replaced the watcher's token by one without `agents:read`. */
+  function endUnlessAllowed(watch: Watch, watcher: AgentConnection): boolean {
     if (watcher.allows('agents:read')) return true
     const id = watch.watchers.get(watcher)
     remove(watcher)

@@ -27,7 +27,7 @@ export interface MagicLinkStore {
    * Sets times of sends that are in the future, since the clock stepped back, to `now`. Call `lockSendBuckets` first.
    */
   clampFutureSends(buckets: readonly string[], now: Instant): Promise<void>
-  /** Like `sendHistory`, for the buckets that `limits` names. `lastSendNumbers` is the result of `lockSendBuckets`. */
+  /** Like `sendHistory`, for several buckets: `limits` is by bucket name. `lastSendNumbers` is the result of `lockSendBuckets`. */
   sendHistories(
     lastSendNumbers: ReadonlyMap<string, number>,
     limits: ReadonlyMap<string, readonly number[]>,

@@ -90,10 +90,10 @@ export function createMagicLinkStore({
         .select('id')
         .where('expires_at', '<', linksBefore)
         .limit(batch)
-      const linkCount = countOf(
+      const removedLinkCount = countOf(
         await db.deleteFrom('magic_links').where('id', 'in', prunableIds).executeTakeFirst(),
       )
-      return linkCount + (await atomically(tx => pruneSends(tx, sendsBefore, batch)))
+      return removedLinkCount + (await atomically(tx => pruneSends(tx, sendsBefore, batch)))
     },
   }
 

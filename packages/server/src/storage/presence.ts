@@ -121,7 +121,7 @@ export function createPresenceStore(statements: Statements): PresenceStore & Pre
         .select('id')
         .where('seen_at', '<', notSeenSince)
         .limit(batch)
-      const nodeCount = countOf(
+      const removedNodeCount = countOf(
         await db
           .deleteFrom('nodes')
           .where('id', 'in', staleNodeIds)
@@ -151,7 +151,10 @@ export function createPresenceStore(statements: Statements): PresenceStore & Pre
           )
           .executeTakeFirst(),
       )
-      return { removed: nodeCount + connections.length + locationCount, left: connections.map(toPresence) }
+      return {
+        removed: removedNodeCount + connections.length + locationCount,
+        left: connections.map(toPresence),
+      }
     },
   }
 }

@@ -38,7 +38,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   let areRestartsOver = false
   const failedRequests: string[] = []
   const undeliveredAnswers: string[] = []
-  const acceptedMessages: number[] = []
+  const acceptedNumbers: number[] = []
   const durationsMs: number[] = []
   let retryCount = 0
   const sendRequest = (n: number): Promise<CallResult> =>
@@ -76,7 +76,7 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
       let answer = await sendMessage()
       if (!answer || answer.status >= 500) answer = await sendMessage()
       if (answer?.status === 200 && answer.body.delivered + answer.body.held > 0)
-        acceptedMessages.push(sentCount)
+        acceptedNumbers.push(sentCount)
       else undeliveredAnswers.push(JSON.stringify(answer?.body))
       await wait(MESSAGE_INTERVAL_MS)
     }
@@ -94,13 +94,13 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   await wait(1500)
   areRestartsOver = true
   await Promise.all([requestLoop, messageLoop])
-  const arrivedMessages = () => received.filter(n => acceptedMessages.includes(n as number))
-  for (let waited = 0; waited < 5000 && arrivedMessages().length < acceptedMessages.length; waited += 100)
+  const arrivedMessages = () => received.filter(n => acceptedNumbers.includes(n as number))
+  for (let waited = 0; waited < 5000 && arrivedMessages().length < acceptedNumbers.length; waited += 100)
     await wait(100)
   agent.close()
-  if (arrivedMessages().join() !== acceptedMessages.join())
+  if (arrivedMessages().join() !== acceptedNumbers.join())
     world.history.violations.push(
-      `of ${acceptedMessages.length} messages to the agent, these arrived: ${arrivedMessages()}`,
+      `of ${acceptedNumbers.length} messages to the agent, these arrived: ${arrivedMessages()}`,
     )
   world.history.violations.push(...new Set(failedRequests))
   if (undeliveredAnswers.length > 0)

@@ -9,7 +9,7 @@ const CALM_REVOCATION_BOUND_MS = 250
 const MINUTE_MS = 60_000
 /** Longer than a transaction without faults takes, and shorter than the time without faults at the end of a run. */
 const TRANSACTION_BOUND_MS = 10_000
-const OPEN_STATE = 1
+const READY_STATE_OPEN = 1
 
 /** What must hold for the database and the connections at any time. */
 export class Invariants {
@@ -124,7 +124,7 @@ export class Invariants {
       if (isDraining) continue
       for (const { server } of lines) {
         const connection = server.connection as AgentConnection | null
-        if (connection?.state !== 'open' || server.readyState !== OPEN_STATE) continue
+        if (connection?.state !== 'open' || server.readyState !== READY_STATE_OPEN) continue
         const { keyId } = connection
         if (ids.includes(keyId) && revokedIds.has(keyId))
           this.#world.violate(
@@ -148,7 +148,7 @@ export class Invariants {
       for (const line of lines) {
         const { server } = line
         const connection = server.connection as AgentConnection | null
-        if (server.readyState !== OPEN_STATE) lines.delete(line)
+        if (server.readyState !== READY_STATE_OPEN) lines.delete(line)
         else if (
           connection?.state === 'open' &&
           now - (this.#endedAt.get(connection.keyId) ?? now) > REVOCATION_BOUND_MS

@@ -170,7 +170,10 @@ export async function devicePath({ server }: WebServer): Promise<string> {
   return `/device?${new URLSearchParams({ user_code: userCode, ticket })}`
 }
 
-/** Returns the URLs of the pages that people see before they sign in, and a page of a browser that requested a link. */
+/**
+ * Returns the URLs of the pages that people see before they sign in, and a page to open them in. Its browser requested a
+ * link, which `/check-mail` requires.
+ */
 export async function openFirstPages(t: TestContext, browser: Browser): Promise<OpenPages> {
   const web = await startWeb(t)
   const { page } = await newPerson(browser)
