@@ -15,8 +15,8 @@ export declare class Handover {
     begin(from: HubConnection, to: HubConnection): void;
     arrived(connection: HubConnection, frame: MessageFrame): void;
     /**
-     * Called when a connection received a pong or was closed: ends the handover from it or to it. The old connection then
-     * has no earlier messages any more, and after the close of the new one there is nothing to wait for.
+     * Called when a connection received a pong or was closed: ends the handover from it or to it. After the pong or the
+     * close of the old one, no earlier message can arrive any more; after the close of the new one, none is buffered.
      */
     caughtUp(connection: HubConnection): void;
     /** Ends the handover, and delivers the buffered messages. */

@@ -27,8 +27,8 @@ export class Handover {
             this.#deliver(connection, frame);
     }
     /**
-     * Called when a connection received a pong or was closed: ends the handover from it or to it. The old connection then
-     * has no earlier messages any more, and after the close of the new one there is nothing to wait for.
+     * Called when a connection received a pong or was closed: ends the handover from it or to it. After the pong or the
+     * close of the old one, no earlier message can arrive any more; after the close of the new one, none is buffered.
      */
     caughtUp(connection) {
         if (this.#inProgress?.from === connection || this.#inProgress?.to === connection)

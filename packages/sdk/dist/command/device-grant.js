@@ -25,8 +25,8 @@ export async function requestDeviceCodes(url, { scopes, deviceName }) {
  * @throws KeywayError `bad_response`
  */
 function assertSameOrigin(url, codes) {
-    const pages = [codes.verification_uri, codes.verification_uri_complete];
-    const haveSameOrigin = pages.every(page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page));
+    const pageUrls = [codes.verification_uri, codes.verification_uri_complete];
+    const haveSameOrigin = pageUrls.every(page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page));
     if (haveSameOrigin && /^[A-Z0-9-]{4,20}$/.test(codes.user_code))
         return;
     throw new KeywayError('bad_response', `${url} answered with the page of another site. Check the address.`);
