@@ -121,7 +121,7 @@ function paths(): Record<string, (size: number) => string> {
   const allPaths: Record<string, (size: number) => string> = { '/keys': () => '/keys' }
   for (const status of ['active', 'expired', 'revoked', 'all']) {
     const filter = status === 'all' ? '' : `&status=${status}`
-    // Positions after which both owners have the same number of keys.
+    // The position after which an owner of `size` keys has 39 left: as many for the large owner as for the small one.
     const lastPageCursor = (size: number) =>
       encodeCursor({ at: NEWEST_KEY_AT - (size - 40), id: accountId(0) })
     allPaths[`first page, ${status}`] = () => list(filter, '')

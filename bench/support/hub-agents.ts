@@ -64,7 +64,8 @@ async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsJob, { 
   let startedCount = 0
   const connectNext = async () => {
     while (startedCount < count) {
-      // Connection n gets token n, so that `ask` can renew it with a token of the same owner.
+      // Connections take the tokens in turn, and `ask` takes its frames in the same order, so that these can renew each
+      // connection with a token of its owner.
       const index = startedCount++
       agents[index] = await open(port, tokens[index % tokens.length]!)
     }

@@ -18,8 +18,8 @@ export class Resumption {
         return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`];
     }
     /**
-     * Assigns a ready socket to its session, and returns this session, and the id of the previous connection if the hub
-     * could resume connections but did not resume that one.
+     * Assigns a ready socket to its session, and returns that session. `unresumed`: the id of the previous connection if it
+     * could be resumed, and the hub began a new one instead.
      */
     ready(connection, frame) {
         const previous = this.#current;

@@ -38,8 +38,8 @@ export class Resumption {
   }
 
   /**
-   * Assigns a ready socket to its session, and returns this session, and the id of the previous connection if the hub
-   * could resume connections but did not resume that one.
+   * Assigns a ready socket to its session, and returns that session. `unresumed`: the id of the previous connection, if
+   * that could be resumed and the hub began a new one instead.
    */
   ready(
     connection: HubConnection,

@@ -15,7 +15,7 @@ export interface Reloading {
 /**
  * Reloads on an event, when events may have been lost, and at intervals.
  *
- * @param interval in milliseconds; shorter where not every change causes an event
+ * @param interval in milliseconds; shorter with SQLite, where commands make changes without an event
  * @param on the type of the event that announces a change
  * @param failure the log message for a reload that failed
  */

@@ -15,7 +15,7 @@ const KEYS_PER_WRITE = 500
 export type KeyedUse = readonly [keyId: string, use: RecordedUse]
 
 export interface LastUsed {
-  /** Buffers a use of the key. @param from the client; a mail about the first use after a long pause has its network */
+  /** Buffers a use of the key. @param from the client; a mail about the first use after a pause names its network */
   note(keyId: string, from: UsedFrom): void
   /** The key with the buffered use, if that is later than the stored one. */
   withLastUse(key: ApiKey): ApiKey

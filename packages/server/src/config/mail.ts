@@ -111,10 +111,10 @@ export function mailWarnings({ mail, mailFrom }: Config): string[] {
 }
 
 /**
- * Whether STARTTLS is required (RFC 3207): always, except to loopback or with `?tls=off`. Otherwise an attacker could
- * strip STARTTLS from the greeting and read the password.
+ * Whether STARTTLS is required (RFC 3207): for `smtp:`, except to loopback or with `?tls=off`. If it were optional, an
+ * attacker could strip STARTTLS from the greeting and read the password.
  *
- * @param url `smtp:` or `smtps:`; the latter uses TLS from the start
+ * @param url `smtp:`, or `smtps:`, which uses TLS from the start and needs no STARTTLS
  */
 function requiresStartTls(url: URL): boolean {
   return url.protocol === 'smtp:' && !isLoopbackHost(url.hostname) && url.searchParams.get('tls') !== 'off'

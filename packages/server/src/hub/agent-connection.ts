@@ -214,7 +214,7 @@ export class AgentConnection {
     this.#host.logClose(this, closeStatus)
   }
 
-  /** Closes the socket and holds the connection, so that it can be resumed; if it is not open, closes it for good. */
+  /** Closes the socket and holds an open connection, so that it can be resumed; closes any other for good. */
   closeAndHold(closeStatus: CloseStatus): void {
     const socket = this.#socket
     if (!this.hold()) {

@@ -18,7 +18,7 @@ interface UserLocation {
   nodes: Set<string>
   /**
    * False until this node is recorded for the user. Before that, nodes that get a connection of the user need not
-   * notify this one, so the user may have connections on any node.
+   * notify this one, so `nodes` may lack some of them.
    */
   isRecorded: boolean
   /** Pending until the user's other nodes have been notified of this one or did not answer in time; null afterwards. */

@@ -7,8 +7,9 @@ import { type RequestLimit, type RequestWindow, WINDOW_MS } from './limit.ts'
 /** Number of slots of a window: an entry counts for at most 2.5 % of the window too long. */
 const SLOTS = 40
 /**
- * The fraction of a limit that a node claims beyond what it uses; of windows up to a minute it also claims as much
- * again as it uses. If the node crashes, other nodes lose what it did not use, for one window.
+ * The fraction of a limit that a node claims beyond the requests that it has counted in the window and those that wait.
+ * In windows of up to a minute it claims the counted requests twice. If the node crashes, no node can use the unused
+ * part of its share for one window.
  */
 const HEADROOM = 1 / 10
 /** A node claims more when it has used this fraction of its share, so that requests need not wait. */

@@ -60,7 +60,7 @@ export function createSigner(log: Log, openWorker: () => Worker = openSigningWor
   let currentBatch: Batch | null = null
   let signaturesInTurn = 0
   let isTurnEndScheduled = false
-  /** Whether the last turn with signatures had at least MIN_BATCH. */
+  /** Whether at least MIN_BATCH signatures were requested in the last turn of the event loop that had any. */
   let isBusy = false
   let busyTurns = 0
   /** The oldest batch that was pending when `checkProgress` last ran; undefined if none was. */

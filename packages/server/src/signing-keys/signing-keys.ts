@@ -58,7 +58,7 @@ interface LoadedKey extends SigningKey {
 
 /**
  * @param longestTokenSeconds the lifetime of the longest-lived token that these keys sign
- * @param reloadInterval in milliseconds; shorter where not every change causes an event
+ * @param reloadInterval in milliseconds; shorter with SQLite, where commands change the keys without an event
  */
 export function createSigningKeys(deps: {
   storage: Storage

@@ -14,8 +14,8 @@ const AGENT_QUEUE_KEPT_FOR = 5 * MINUTE
 const SURPLUS_BATCH = 5000
 
 /**
- * Prunes at most `batch` events and `batch` queues, and of each removed endpoint as many of both. Returns the number of
- * removed rows.
+ * Prunes at most `batch` events and `batch` queues. Of each removed endpoint it prunes as many more of both, or the
+ * endpoint itself if it has none left. Returns the number of removed rows.
  */
 export async function pruneWebhooks(
   tx: Db,

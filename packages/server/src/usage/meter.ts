@@ -118,7 +118,10 @@ export function createMeter({
     subjectsOfHour = unflushedCounts.get(start) ?? new Map()
   }
 
-  /** Puts the counts into batches, which no longer change, sorted by owner: a batch adds one sum to an owner's row. */
+  /**
+   * Moves the counts into batches, which never change afterwards. They are sorted by owner, so that the counts of an
+   * owner's keys are usually in one batch, which adds their sum to the owner's row.
+   */
   function closeBatches(): void {
     for (const [hour, subjectsById] of unflushedCounts) {
       const subjects = [...subjectsById.values()].sort(compareOwners)

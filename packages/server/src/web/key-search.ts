@@ -30,7 +30,7 @@ export interface FoundKeys {
   rows: ApiKey[]
   /** Number of matches among the searched keys; null for a list by creation without a search. */
   matchCount: number | null
-  /** The next and the previous page; null if there is none. For a list by creation, `previous` is the first page. */
+  /** The next and the previous page, or null. In a list by creation without a search, `previous` is the first page. */
   next: KeyView | null
   previous: KeyView | null
   /** The view of keys older than those that were searched; null if there are none. */

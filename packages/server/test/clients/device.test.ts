@@ -111,7 +111,7 @@ async function errorOf(call: ReturnType<typeof post>): Promise<[number, string]>
   return [status, body.error]
 }
 
-/** Approves the request as the page does. */
+/** Approves the device's request as the page at its `verification_uri_complete`, which is `address`, does. */
 async function approve(web: WebServer, address: string): Promise<void> {
   const { deviceAuthorizations } = web.server.services
   const { searchParams } = new URL(address)

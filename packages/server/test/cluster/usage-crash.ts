@@ -87,7 +87,7 @@ export async function crashWhileCounting(
     agent.destroy()
   }
 
-  /** Kills and restarts a node; the usage of its last `lostMs` may be lost. */
+  /** Kills and restarts a node, whose usage of the last `load.lostMs` milliseconds may be lost. */
   async function crash(index: number): Promise<void> {
     const lossStart = performance.now() - load.lostMs
     await nodes[index]!.served.end('SIGKILL')
@@ -193,7 +193,10 @@ async function retryUntilSent(origin: string, operation: Operation, agent: Agent
   }
 }
 
-/** Sends a request. Returns the status of the response, `refused` if it was not sent, `cut` if it was not answered. */
+/**
+ * Sends a request. Returns the status of the response, `refused` if the node accepted no connection, so nothing was
+ * sent, or `cut` if the connection broke without a response.
+ */
 function sendOnce(
   origin: string,
   { method, path, headers, body }: Operation,

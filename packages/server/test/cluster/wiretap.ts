@@ -20,7 +20,7 @@ export interface Wiretap {
   /** Also records what is published on the channels of these nodes, each of which only its node listens to. */
   follow(nodeIds: readonly string[]): Promise<void>
   publish(messages: readonly RecordedMessage[]): Promise<void>
-  /** Converts between payload and sealed bytes. */
+  /** Converts a payload to the sealed bytes in it; `encode` does the reverse. */
   decode(payload: Buffer): Buffer
   encode(bytes: Buffer): Buffer
 }

@@ -91,7 +91,7 @@ forEachEngine(engine => {
       (await server.post('/v1/api-keys', escapedBody, { token })).body.metadata.text,
       'é'.repeat(5_000),
     )
-    // The largest body of escapes, which are 5,456 characters of two bytes as stored, and one byte more.
+    // A body of the maximum size, with 5,456 escapes that are stored as two bytes each, and a body of one byte more.
     const bodyOf = (length: number, escapes: string) => {
       const body = `{"metadata":{"text":"${escapes}"}}`
       return body + ' '.repeat(length - body.length)

@@ -227,7 +227,7 @@ function assertRefusal(body: CallAnswer['body'], status: number): void {
   }
 }
 
-/** A webhook whose endpoint does not answer, with two secrets and a failed delivery. */
+/** Creates a webhook whose endpoint does not answer, with two secrets and a failed delivery. Returns their ids. */
 async function idsOfNewWebhook({ webhooks }: Awaited<ReturnType<typeof openServer>>) {
   const webhookOperations = await webhooks()
   const endpoint = { url: 'http://127.0.0.1:1/', events: [] }

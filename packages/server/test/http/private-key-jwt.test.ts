@@ -13,7 +13,7 @@ const AUDIENCE = 'https://files.example.com'
 const LOCAL_NETWORKS = '127.0.0.0/8,::1/128'
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-/** A client's key set on loopback; `reads` counts the calls. */
+/** Serves a client's key set on loopback; `reads` returns how often it was fetched. */
 async function serveKeys(t: TestContext) {
   const keys: object[] = []
   let reads = 0

@@ -17,7 +17,7 @@ import { Client, makeKey, open, openHub, type TestKey, tokenOf } from './fixture
 type Ready = Extract<ServerFrame, { type: 'ready' }>
 type Resumable = Client & { ready: Ready }
 
-/** Connects, and asks to resume if a token is given. */
+/** Connects, and asks to resume the connection of `resume`, if given. */
 async function connect(
   services: Services,
   url: string,

@@ -8,7 +8,7 @@ export interface RowLocks {
 
 /** The primary key and the other unique keys of a table, without those of partial indexes. */
 interface UniqueKeys {
-  /** The columns of all these keys, each once. Triggers report their values. */
+  /** The columns of all these keys, each once. For a written row, triggers report its values of these columns. */
   columns: string[]
   /** For each key, the positions of its columns in `columns`. The first key is the primary one. */
   keys: number[][]

@@ -15,7 +15,7 @@ import { closeAtOnce } from './serve.ts'
 export const SHARED_URL = 'http://localhost:9'
 export const NODE_SECRET = Buffer.alloc(32, 5).toString('base64')
 
-/** Long enough for another node to notice that a node was killed, and to deliver the mail that it was delivering. */
+/** Long enough for another node to notice that one was killed, and to deliver the mail that the killed node leased. */
 const MAIL_TIMEOUT_MS = 30_000
 
 /** Settings of all nodes of a test: high limits, silent log. */

@@ -8,7 +8,7 @@ import { adminTexts } from './texts.ts'
 
 type KeyNames = Awaited<ReturnType<PageKit['apiKeys']['findMany']>>
 
-/** One query reads the addresses of all people in these rows, another the names of all keys. */
+/** The list items of acts. One query reads the addresses of all people in them, another the names of all keys. */
 export async function auditRows(kit: PageKit, events: readonly AuditEvent[]): Promise<Html[]> {
   const keyIds = events.flatMap(({ subject: { type, id } }) => (type === 'api_key' && id ? [id] : []))
   const [personLink, keys] = await Promise.all([
