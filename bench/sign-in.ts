@@ -319,21 +319,21 @@ async function measureExchangesBeside(
     warmUpMs: 500,
   }
   const seconds = QUICK ? 3 : 6
-  const runs: { alone: Measurement; beside: Measurement; writes: Measurement }[] = []
+  const runs: { withoutWrites: Measurement; withWrites: Measurement; writes: Measurement }[] = []
   for (let round = 0; round < 3; round++) {
     const fullLoadRun = await load.run({ ...job, durationMs: RUN_MS, rate: null }, server.pid)
     const rate = Math.round(fullLoadRun.perSecond / 2)
     const halfLoadJob = { ...job, durationMs: seconds * 1000, rate }
-    const alone = await load.run(halfLoadJob, server.pid)
+    const withoutWrites = await load.run(halfLoadJob, server.pid)
     const range = people.next(100 * (seconds + 2))
     addPeopleSqlite(database.file, { ...call.needs, ...range })
-    const [writes, besideWrites] = await Promise.all([
+    const [writes, withWrites] = await Promise.all([
       run(writeLoad, server, call.path, bodiesOf(range, call.body), 16, { rate: 100, ms: seconds * 1000 }),
       load.run(halfLoadJob, server.pid),
     ])
-    runs.push({ alone, beside: besideWrites, writes })
+    runs.push({ withoutWrites, withWrites, writes })
   }
-  const p99 = runs.map(each => each.beside.p99)
+  const p99 = runs.map(each => each.withWrites.p99)
   targets.push({
     what: `p99 of exchanges at half load on sqlite, commits of ${SLOW_COMMIT_MS} ms`,
     wanted: '< 15 ms',
@@ -342,10 +342,10 @@ async function measureExchangesBeside(
   })
   return [
     {
-      'exchanges/s': Math.round(median(runs.map(each => each.beside.perSecond))),
-      'p50 ms': spread(runs.map(each => each.beside.p50)),
+      'exchanges/s': Math.round(median(runs.map(each => each.withWrites.perSecond))),
+      'p50 ms': spread(runs.map(each => each.withWrites.p50)),
       'p99 ms': spread(p99),
-      'p99 ms without writes': spread(runs.map(each => each.alone.p99)),
+      'p99 ms without writes': spread(runs.map(each => each.withoutWrites.p99)),
       'p50 ms of a verify': spread(
         runs.map(each => each.writes.p50),
         1,

@@ -190,7 +190,7 @@ describe('a session', () => {
   test('shared by two clients (tabs) is refreshed once', async t => {
     const tokens = memoryTokenStore(initialTokens())
     const { keyway, calls } = await start(t, acceptOnlySecondToken, { tokens })
-    const url = `http://${calls.length === 0 ? await hostOf(keyway, calls) : calls[0]!.headers.host}`
+    const url = `http://${calls.length === 0 ? await hostOfFirstCall(keyway, calls) : calls[0]!.headers.host}`
     await tokens.set(initialTokens())
     calls.length = 0
     const secondTab = new Keyway({ url, tokens })
@@ -413,7 +413,7 @@ describe('every call', () => {
 })
 
 /** Makes a call, and returns the test server's host and port from its Host header. */
-async function hostOf(keyway: Keyway, calls: Call[]): Promise<string> {
+async function hostOfFirstCall(keyway: Keyway, calls: Call[]): Promise<string> {
   await keyway.apiKeys.list()
   return calls[0]!.headers.host!
 }

@@ -16,20 +16,20 @@ test('an agent reconnects after dropped packets, in real time', { timeout: 240_0
   const { url, keyway } = await startKeyway(t)
   const { key } = await keyway.apiKeys.create()
   const results = await Promise.all(OUTAGES_S.map(outage => measure(outage)))
-  for (const { outage, detectedAfter, reconnectedAfter } of results) {
+  for (const { outage, detectedAfterS, reconnectedAfterS } of results) {
     const notice =
-      detectedAfter === undefined ? 'not detected' : `detected after ${detectedAfter.toFixed(1)} s`
+      detectedAfterS === undefined ? 'not detected' : `detected after ${detectedAfterS.toFixed(1)} s`
     t.diagnostic(
-      `silent for ${outage} s: ${notice}, reconnected ${reconnectedAfter.toFixed(1)} s after the end of the outage`,
+      `silent for ${outage} s: ${notice}, reconnected ${reconnectedAfterS.toFixed(1)} s after the end of the outage`,
     )
   }
-  for (const { outage, detectedAfter, reconnectedAfter } of results) {
+  for (const { outage, detectedAfterS, reconnectedAfterS } of results) {
     assert.ok(
-      reconnectedAfter <= RECONNECTED_WITHIN_S,
-      `silent for ${outage} s, reconnected after ${reconnectedAfter} s`,
+      reconnectedAfterS <= RECONNECTED_WITHIN_S,
+      `silent for ${outage} s, reconnected after ${reconnectedAfterS} s`,
     )
     if (outage > DETECTED_WITHIN_S)
-      assert.ok((detectedAfter ?? Number.POSITIVE_INFINITY) <= DETECTED_WITHIN_S)
+      assert.ok((detectedAfterS ?? Number.POSITIVE_INFINITY) <= DETECTED_WITHIN_S)
   }
 
   async function measure(outage: number) {
@@ -40,20 +40,20 @@ test('an agent reconnects after dropped packets, in real time', { timeout: 240_0
     await wait(1000)
     proxy.dropPackets()
     const startedAt = performance.now()
-    let detectedAfter: number | undefined
+    let detectedAfterS: number | undefined
     agent.once('disconnected', () => {
-      detectedAfter = (performance.now() - startedAt) / 1000
+      detectedAfterS = (performance.now() - startedAt) / 1000
       assert.equal(agent.connected, false)
     })
     await wait(outage * 1000)
-    const detectedInOutage = detectedAfter
+    const detectedInOutageAfterS = detectedAfterS
     const restoredAt = performance.now()
     proxy.restore()
     await nextEvent(agent, 'ready')
     return {
       outage,
-      detectedAfter: detectedInOutage,
-      reconnectedAfter: (performance.now() - restoredAt) / 1000,
+      detectedAfterS: detectedInOutageAfterS,
+      reconnectedAfterS: (performance.now() - restoredAt) / 1000,
     }
   }
 })

@@ -257,13 +257,13 @@ function parseMessage(value: unknown): RelayMessage | null {
   if (!isCount(requestId, Number.MAX_SAFE_INTEGER)) return null
   if (kind === 'answer') {
     if (!isCount(count, MAX_COUNT)) return null
-    const heldCount = isCount(held, MAX_COUNT) ? { held } : {}
+    const optionalHeld = isCount(held, MAX_COUNT) ? { held } : {}
     return {
       kind,
       from,
       question: requestId,
       count,
-      ...heldCount,
+      ...optionalHeld,
       absent: absent === true,
       lacks: lacks === true,
     }
@@ -271,8 +271,8 @@ function parseMessage(value: unknown): RelayMessage | null {
   if (kind === 'withdrawn') return { kind, from, question: requestId }
   if (kind === 'release' || kind === 'released') return parseMove(kind, from, requestId, value)
   const command = kind === 'order' ? parseCommand(order) : null
-  const sendingTime = isCount(sentAt, Number.MAX_SAFE_INTEGER) ? { sentAt } : {}
-  return command && { kind: 'order', from, question: requestId, ...sendingTime, order: command }
+  const optionalSentAt = isCount(sentAt, Number.MAX_SAFE_INTEGER) ? { sentAt } : {}
+  return command && { kind: 'order', from, question: requestId, ...optionalSentAt, order: command }
 }
 
 function parseAdopt(from: string, value: unknown): RelayMessage | null {

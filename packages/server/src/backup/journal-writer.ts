@@ -93,8 +93,10 @@ function createEntryReader(store: Store, clock: Clock): (fact: Fact) => Promise<
         const secrets = await store.apps.datedSecrets(fact.id)
         const datedHashes = secrets.map(({ hash, createdAt }) => ({ hash, created_at: createdAt }))
         const removedAt = await store.apps.removedAt(fact.id)
-        const removal = removedAt === null ? {} : { removed_at: removedAt }
-        return [{ type: 'app_secrets', at: clock.now(), id: fact.id, secrets: datedHashes, ...removal }]
+        const optionalRemovedAt = removedAt === null ? {} : { removed_at: removedAt }
+        return [
+          { type: 'app_secrets', at: clock.now(), id: fact.id, secrets: datedHashes, ...optionalRemovedAt },
+        ]
       }
       case 'magic_link':
       case 'invitation':

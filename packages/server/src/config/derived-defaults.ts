@@ -15,7 +15,7 @@ export function derivedDefaults(
   const database = values.KEYWAY_DATABASE_URL ?? { engine: 'sqlite', file: join(dataDir, 'keyway.db') }
   return {
     publicUrl,
-    processes: values.KEYWAY_PROCESSES === 'auto' ? processesFor(database) : values.KEYWAY_PROCESSES,
+    processes: values.KEYWAY_PROCESSES === 'auto' ? processCountFor(database) : values.KEYWAY_PROCESSES,
     database,
     events: values.KEYWAY_EVENTS_URL ?? eventsOf(database),
     supportEmail: values.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
@@ -29,6 +29,6 @@ function eventsOf(database: Config['database']): Config['events'] {
 }
 
 /** With SQLite only one process can run, since it locks the data directory. */
-function processesFor({ engine }: Config['database']): number {
+function processCountFor({ engine }: Config['database']): number {
   return engine === 'postgres' ? availableParallelism() : 1
 }

@@ -41,8 +41,8 @@ export const corsOrigin: Parser<string> = text => {
  */
 export function urlMistakes(config: Config, values: { KEYWAY_INSECURE_HTTP: boolean }): string[] {
   const mistakes: string[] = []
-  const insecure = values.KEYWAY_INSECURE_HTTP
-  if (isPlainHttp(config.publicUrl) && !insecure)
+  const allowsHttp = values.KEYWAY_INSECURE_HTTP
+  if (isPlainHttp(config.publicUrl) && !allowsHttp)
     mistakes.push(
       'KEYWAY_PUBLIC_URL must be https unless its host is loopback, since keys and tokens are sent over it. ' +
         'Example: KEYWAY_PUBLIC_URL=https://keyway.example.com (or KEYWAY_INSECURE_HTTP=true if the network itself is encrypted)',

@@ -7,7 +7,7 @@ import {
   codeRefusalError,
   codesRefusedUntil,
 } from '../magic-links/code-limits.ts'
-import { codeMailbox, UNRECOGNISED_QUEUE } from '../magic-links/typed-code.ts'
+import { mailboxHashOf, UNRECOGNISED_QUEUE } from '../magic-links/typed-code.ts'
 import type { Caller } from '../network.ts'
 import type { Secrets } from '../secrets.ts'
 import type { Storage, Store } from '../store.ts'
@@ -42,7 +42,7 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
     if (code === null) return null
     const hashes = possibleHashes(secrets, code)
     const attempt: CodeAttempt = {
-      mailbox: codeMailbox(secrets, person.email),
+      mailbox: mailboxHashOf(secrets, person.email),
       isReturning: false,
       networks: codeNetworks(caller.address),
     }

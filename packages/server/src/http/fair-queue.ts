@@ -193,14 +193,14 @@ export function createFairQueue(
   function run({ work, charge }: DequeuedWork, now: number): void {
     runningWork = { charge, at: now }
     work()
-    queueMicrotask(afterMicrotasks)
+    queueMicrotask(startNextAfterMicrotasks)
   }
 
   /**
    * Handlers continue in microtasks, and most end in them. A `nextTick` callback that is queued from a microtask runs
    * after all microtasks, so the time until `sliceEnd` includes this work.
    */
-  function afterMicrotasks(): void {
+  function startNextAfterMicrotasks(): void {
     process.nextTick(startNext)
   }
 

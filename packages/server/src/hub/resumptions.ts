@@ -105,7 +105,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * arrive.
    */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
-  let adoptingCount = 0
+  let adoptionCount = 0
   return { hold, moveHere, claim, handOver, receive: moves.receive, endHeld, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
@@ -245,10 +245,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     deps.ownerLimits.chargeDeliveries(userId, 1, cost * bytes, clock.now())
     const log = new MessageLog(userId, budget, seq - messages.length)
     log.leftNodes = movedState.passed
-    const fromOld = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
+    const messagesOfOld = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
     // Messages that were written to the agent must keep their sequence numbers, which it may know.
-    const writtenMessages = fromOld.slice(0, Math.max(0, movedState.heldSeq - log.seq))
-    const unwrittenMessages = fromOld.slice(writtenMessages.length)
+    const writtenMessages = messagesOfOld.slice(0, Math.max(0, movedState.heldSeq - log.seq))
+    const unwrittenMessages = messagesOfOld.slice(writtenMessages.length)
     const [writtenOrigins, unwrittenOrigins] = [originsOf(writtenMessages), originsOf(unwrittenMessages)]
     // The old node may have added a message to this connection's log before it handed the connection over, but sent it
     // to the other nodes afterwards. Such a message arrives here too, although the old node's log has it already.
@@ -275,7 +275,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   function adopt(from: string, connections: readonly ConnectionIdentity[]): void {
     for (const identity of isDraining() ? [] : connections) {
       const isHere = registry.byId.has(identity.connectionId)
-      if (adoptingCount < MAX_ADOPTING && !isHere) void adoptConnection(from, identity)
+      if (adoptionCount < MAX_ADOPTING && !isHere) void adoptConnection(from, identity)
     }
   }
 
@@ -284,9 +284,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * ends the connection.
    */
   async function adoptConnection(from: string, identity: ConnectionIdentity): Promise<void> {
-    adoptingCount++
+    adoptionCount++
     const connection = await requestMove(from, { ...identity, secretHash: null, lastSeq: 0 })
-    adoptingCount--
+    adoptionCount--
     if (connection) recheck(connection.keyId)
   }
 

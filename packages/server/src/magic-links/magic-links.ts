@@ -11,7 +11,7 @@ import { linkState, type MagicLinkProof } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { createSend } from './send.ts'
 import { addressBucketsOf, bucketNamesOf, type Refusal, refusalByRead } from './send-limits.ts'
-import { codeMailbox } from './typed-code.ts'
+import { mailboxHashOf } from './typed-code.ts'
 import { createVerify } from './verify.ts'
 
 /** State of a link for a caller that has its token. The confirmation page shows it without consuming the link. */
@@ -27,7 +27,7 @@ export interface SignInLimits {
    * Until when codes typed in unrecognised browsers are refused, by the limits of this address or of all addresses;
    * null if they are checked.
    */
-  codesUntil: Instant | null
+  codesBlockedUntil: Instant | null
 }
 
 export interface MagicLinks {
@@ -78,22 +78,22 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
     async limitsOf(email) {
       const { magicLinks, wrongCodes } = storage.store
       const now = clock.now()
-      const mailbox = codeMailbox(secrets, email)
+      const mailbox = mailboxHashOf(secrets, email)
       const [own, returning] = addressBucketsOf(email, deps.limits)
       const [mails, returningMails, wrong] = await Promise.all([
         refusalByRead(magicLinks, [own], now),
         refusalByRead(magicLinks, [returning], now),
         wrongCodes.findCounted(mailbox, now - CODE_WINDOW),
       ])
-      const codesUntil = codesRefusedUntil({ mailbox, isReturning: false, networks: [] }, wrong)
-      return { mails, returningMails, codesUntil }
+      const codesBlockedUntil = codesRefusedUntil({ mailbox, isReturning: false, networks: [] }, wrong)
+      return { mails, returningMails, codesBlockedUntil }
     },
 
     async clearLimits(email, by) {
       const userId = (await storage.store.users.findByEmail(email))?.id ?? null
       await audit.perform(by, async tx => {
         for (const bucket of bucketNamesOf(email)) await tx.magicLinks.clearSends(bucket)
-        await tx.wrongCodes.clearMailbox(codeMailbox(secrets, email))
+        await tx.wrongCodes.clearMailbox(mailboxHashOf(secrets, email))
         const subject = { type: 'address' as const, id: null, user_id: userId }
         return auditedOutcome(undefined, { type: 'user.limits_cleared', subject, before: null, after: null })
       })

@@ -70,8 +70,8 @@ export async function sendWithinLimits(
   const lastSendNumbers = await store.lockSendBuckets(names)
   await store.clampFutureSends(names, now)
   const limits = new Map(buckets.map(({ name, windows }) => [name, limitsOf(windows)]))
-  const lateRefusal = refusal(buckets, await store.sendHistories(lastSendNumbers, limits), now)
-  if (lateRefusal) return lateRefusal
+  const refusalUnderLock = refusal(buckets, await store.sendHistories(lastSendNumbers, limits), now)
+  if (refusalUnderLock) return refusalUnderLock
   await Promise.all([store.recordSend(names, now), send()])
   return null
 }

@@ -37,7 +37,7 @@ function queueOf({ isReturning, mailbox }: CodeAttempt): string {
 }
 
 /** The name of a mailbox in rows of wrong codes: a keyed hash of the address without its tag. */
-export function codeMailbox(secrets: Pick<Secrets, 'mac'>, email: EmailAddress): string {
+export function mailboxHashOf(secrets: Pick<Secrets, 'mac'>, email: EmailAddress): string {
   return secrets.mac('wrong-code', withoutTag(email))
 }
 
@@ -55,7 +55,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     const link = id === null ? null : await storage.store.magicLinks.find(id)
     if (!link || !belongsTo(secrets, link, proof)) throw linkRefusalError('magic_link_invalid')
     const attempt: CodeAttempt = {
-      mailbox: codeMailbox(secrets, proof.email),
+      mailbox: mailboxHashOf(secrets, proof.email),
       isReturning: proof.isReturning ?? false,
       networks: codeNetworks(caller.address),
     }
@@ -74,8 +74,8 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
 
   async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<CheckResult> {
     const isRight = isRightCode(secrets, link, code)
-    // `verify` refuses a used or expired link even with the right code, and its error says whether the link was used or
-    // has expired. So a guess at such a code gains nothing, and is not counted.
+    // Guesses at the code of a used or expired link are not counted: `verify` refuses it even with the right code. That
+    // code is reported as right, so that the error of `verify` says whether the link was used or has expired.
     if (linkState(link, clock.now()) !== 'live')
       return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
     const id = newId(clock.now())

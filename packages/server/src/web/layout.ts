@@ -108,8 +108,8 @@ function themeColor(theme: ThemeChoice, isWide: boolean): Html {
 /** The operator's or the default logo, followed by the product's name unless the logo contains it. */
 function brandMark({ productName, assets: { logo, logoDark }, brand }: Shell, theme: ThemeChoice): Html {
   if (!logo || !brand.logo) return html`${mark}<span>${productName}</span>`
-  const hasName = !isMark(brand.logo)
-  const alt = hasName ? productName : ''
+  const logoHasName = !isMark(brand.logo)
+  const alt = logoHasName ? productName : ''
   const image = (file: LogoAsset) =>
     html`<img class="logo" src="${file.url}" width="${Math.round(file.width)}" height="${Math.round(file.height)}" alt="${alt}">`
   const logoImage = html`${
@@ -117,7 +117,7 @@ function brandMark({ productName, assets: { logo, logoDark }, brand }: Shell, th
       ? html`<picture><source srcset="${logoDark.url}" media="(prefers-color-scheme: dark)">${image(logo)}</picture>`
       : image(theme === 'dark' ? (logoDark ?? logo) : logo)
   }`
-  return hasName ? logoImage : html`${logoImage}<span>${productName}</span>`
+  return logoHasName ? logoImage : html`${logoImage}<span>${productName}</span>`
 }
 
 function footer({ brand: { links }, supportEmail }: Shell, options: PageOptions): Html {

@@ -49,8 +49,8 @@ async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
 /** The names of the apps for which sessions were opened, by app id. A removed app has its id as name. */
 async function namesOfApps(kit: PageKit, sessions: readonly Session[]): Promise<Map<string, string>> {
   const ids = new Set(sessions.filter(({ kind }) => kind === 'app').map(({ appId }) => appId))
-  const idsWithNames = [...ids].map(async id => [id, (await kit.store.apps.find(id))?.name ?? id] as const)
-  return new Map(await Promise.all(idsWithNames))
+  const nameLookUps = [...ids].map(async id => [id, (await kit.store.apps.find(id))?.name ?? id] as const)
+  return new Map(await Promise.all(nameLookUps))
 }
 
 function endOthersForm(token: string): Html {

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { SIGNING_ALGS } from '../../src/signing-keys/signing-key.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { GO_LIBRARIES, go } from '../support/go.ts'
+import { GO_LIBRARIES, runGo } from '../support/go.ts'
 import { caller } from '../support/services.ts'
 import { newPerson, PYTHON, packageMissing, startRunning } from './running.ts'
 
@@ -102,6 +102,6 @@ async function verifyWithGo(token: string, expected: VerificationOptions) {
 async function compile(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-go-'))
   const program = join(folder, 'verify')
-  await go(['build', '-o', program, join(VERIFIERS, 'verify.go')], folder)
+  await runGo(['build', '-o', program, join(VERIFIERS, 'verify.go')], folder)
   return program
 }

@@ -147,10 +147,10 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     await oldNode.deregister()
     await until('the old node is no longer listed', () => node.hub.health().otherNodes === 0, 15_000)
     await wait(300)
-    const receivedByThen = receivedTypes.length
+    const receivedCountBefore = receivedTypes.length
     await oldNode.publish({ type: 'user.changed', userId })
     await wait(300)
-    assert.equal(receivedTypes.length, receivedByThen)
+    assert.equal(receivedTypes.length, receivedCountBefore)
   }
 })
 

@@ -14,8 +14,9 @@ import { until } from '../support/patience.ts'
 import { Random } from '../support/random.ts'
 
 const ADMIN = 'admin@example.com'
-/** The only address that may be called; the next one of the same machine must never be called. */
+/** The only private address that the settings let the service call. */
 const ALLOWED_ADDRESS = '127.0.0.1'
+/** Another loopback address, on which a server counts calls that must never arrive. */
 const FORBIDDEN_ADDRESS = '127.0.0.2'
 const WORKERS = 12
 /** The pause between attempts, so that a restarting node is not called in a tight loop. */
@@ -71,18 +72,18 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
     })
   }
 
-  const acts = new Map(keys.map(id => [id, { answered: 0, unknown: 0 }]))
+  const actCounts = new Map(keys.map(id => [id, { answered: 0, unknown: 0 }]))
   let [begunActs, kills] = [0, 0]
   const restarts: Promise<void>[] = []
   const startedAt = performance.now()
   await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)))
   await Promise.all(restarts)
   const restartedAt = performance.now()
-  const answeredActs = () => [...acts.values()].reduce((sum, { answered }) => sum + answered, 0)
+  const answeredActs = () => [...actCounts.values()].reduce((sum, { answered }) => sum + answered, 0)
   await until(`${answeredActs()} events`, isComplete, options.patience)
   const deliveredAt = performance.now()
 
-  for (const [id, { answered, unknown }] of acts) {
+  for (const [id, { answered, unknown }] of actCounts) {
     const sequences = endpoint.acceptedSequences.get(id) ?? []
     const distinctSequences = [...new Set(sequences)]
     assert.deepEqual(
@@ -137,7 +138,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
 
   /** Renames a key; returns whether a success was answered. A key without an answer may have been renamed or not. */
   async function changeKey(id: string, index: number, name: string): Promise<boolean> {
-    const counts = acts.get(id)!
+    const counts = actCounts.get(id)!
     try {
       const { status } = await call(`http://127.0.0.1:${ports[index]}`, 'PATCH', `/v1/api-keys/${id}`, {
         token,
@@ -160,7 +161,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   }
 
   function isComplete(): boolean {
-    return [...acts].every(
+    return [...actCounts].every(
       ([id, { answered }]) => new Set(endpoint.acceptedSequences.get(id)).size >= answered,
     )
   }

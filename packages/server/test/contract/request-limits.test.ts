@@ -9,7 +9,7 @@ import { createTestClock } from '../support/clock.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
 const SUBJECT = 'a lineage'
-const PER_MINUTE: RequestLimit[] = [{ limit: 100, per: 'minute' }]
+const HUNDRED_A_MINUTE: RequestLimit[] = [{ limit: 100, per: 'minute' }]
 
 interface CountingStore {
   store: LeaseStore
@@ -135,8 +135,8 @@ forEachEngine(engine => {
       name === 'contended' ? Promise.resolve(false) : store.write(name, ...rest)
     stores[0]!.store = { ...store, write }
     const limiter = start(0)
-    assert.equal(await attempt(limiter, PER_MINUTE, 1, 'contended'), 'unavailable')
-    assert.equal(await attempt(limiter, PER_MINUTE, 1, 'of another person'), 'let through')
+    assert.equal(await attempt(limiter, HUNDRED_A_MINUTE, 1, 'contended'), 'unavailable')
+    assert.equal(await attempt(limiter, HUNDRED_A_MINUTE, 1, 'of another person'), 'let through')
   })
 
   test('a request within a node’s share causes no write', async t => {
@@ -154,40 +154,40 @@ forEachEngine(engine => {
 
   test('the share of a killed node counts as used; a node that shuts down passes on its exact count', async t => {
     const { nodes, start, clock } = await openNodes(t, 2)
-    assert.equal(await countPassed(nodes[0]!, PER_MINUTE, 60), 60)
+    assert.equal(await countPassed(nodes[0]!, HUNDRED_A_MINUTE, 60), 60)
     // From here on the first node counts as killed: it writes nothing more.
     clock.advance(SECOND)
     const restartedNode = start(0)
-    const passedAtOnce = await countPassed(restartedNode, PER_MINUTE, 100)
+    const passedAtOnce = await countPassed(restartedNode, HUNDRED_A_MINUTE, 100)
     assert.ok(passedAtOnce <= 40, `${passedAtOnce} beside 60`)
     clock.advance(30 * SECOND)
-    const passedLater = await countPassed(restartedNode, PER_MINUTE, 100)
+    const passedLater = await countPassed(restartedNode, HUNDRED_A_MINUTE, 100)
     assert.ok(passedAtOnce + passedLater <= 40)
     clock.advance(2 * MINUTE)
-    assert.equal(await countPassed(restartedNode, PER_MINUTE, 30), 30)
+    assert.equal(await countPassed(restartedNode, HUNDRED_A_MINUTE, 30), 30)
     await restartedNode.releaseAll()
     assert.equal(restartedNode.size, 0)
-    assert.equal(await countPassed(nodes[1]!, PER_MINUTE, 100), 70)
+    assert.equal(await countPassed(nodes[1]!, HUNDRED_A_MINUTE, 100), 70)
   })
 
   test('the unused share of a node goes to another node that claims it', async t => {
     const { nodes, clock } = await openNodes(t, 2)
-    await countPassed(nodes[0]!, PER_MINUTE, 1)
+    await countPassed(nodes[0]!, HUNDRED_A_MINUTE, 1)
     for (let at = 0; at < MINUTE; at += SWEEP_INTERVAL) {
       clock.advance(SWEEP_INTERVAL)
       for (const node of nodes) await node.sweep()
     }
-    const passedBeforeSweep = await countPassed(nodes[1]!, PER_MINUTE, 100)
+    const passedBeforeSweep = await countPassed(nodes[1]!, HUNDRED_A_MINUTE, 100)
     assert.ok(passedBeforeSweep < 100)
     for (const node of nodes) await node.sweep()
     clock.advance(SECOND)
-    assert.equal(passedBeforeSweep + (await countPassed(nodes[1]!, PER_MINUTE, 100)), 100)
+    assert.equal(passedBeforeSweep + (await countPassed(nodes[1]!, HUNDRED_A_MINUTE, 100)), 100)
   })
 
   test('lowered and raised limits take effect at once on every node', async t => {
     const { nodes, clock } = await openNodes(t, 2)
-    await countPassed(nodes[0]!, PER_MINUTE, 30)
-    await countPassed(nodes[1]!, PER_MINUTE, 10)
+    await countPassed(nodes[0]!, HUNDRED_A_MINUTE, 30)
+    await countPassed(nodes[1]!, HUNDRED_A_MINUTE, 10)
     const loweredLimits: RequestLimit[] = [{ limit: 41, per: 'minute' }]
     const passedCount =
       (await countPassed(nodes[0]!, loweredLimits, 5)) + (await countPassed(nodes[1]!, loweredLimits, 5))
@@ -234,9 +234,10 @@ forEachEngine(engine => {
 
   test('while the database is slow, a request above the limit is refused as such', async t => {
     const { nodes, stores, clock } = await openNodes(t, 2)
-    assert.equal(await countPassed(nodes[0]!, PER_MINUTE, 95), 95)
+    assert.equal(await countPassed(nodes[0]!, HUNDRED_A_MINUTE, 95), 95)
     stores[1]!.beforeEach = () => clock.advance(400)
-    for (let call = 0; call < 3; call++) assert.equal(await attempt(nodes[1]!, PER_MINUTE), 'rate_limited')
+    for (let call = 0; call < 3; call++)
+      assert.equal(await attempt(nodes[1]!, HUNDRED_A_MINUTE), 'rate_limited')
   })
 
   test('a request of several units passes entirely or not at all, and never above the limit', async t => {

@@ -11,8 +11,8 @@ const AGENTS = 8
 const SEND_EVERY_MS = 15
 const BREAK_EVERY_MS = 200
 /** The share of faults in which the agent stops reading for a while, instead of losing its connection. */
-const SLOW_SHARE = 0.2
-const SLOW_MS = 2000
+const READ_PAUSE_SHARE = 0.2
+const READ_PAUSE_MS = 2000
 const ROUNDS = 10
 /** How long the load runs before each fault, and after the last one. */
 const PAUSE_MS = 3000
@@ -40,7 +40,7 @@ const FAULTS: readonly Fault[] = [drain, cutOff, freeze, drain, kill]
  * restarted, cut off from the database and the other nodes, suspended and killed. Then all histories are checked: each
  * message arrived once and in order, or its receiver got a `gap` event.
  */
-export async function resumedAgents(
+export async function resumeAgents(
   carrier: 'postgres' | 'redis',
   seed: number,
   scale: number,
@@ -80,9 +80,9 @@ async function exchangeMessages(world: World, origin: string, rounds: number): P
     repeat(SEND_EVERY_MS, () => send(world, members)),
     repeat(BREAK_EVERY_MS, () => {
       world.faults++
-      const isSlow = world.random.below(100) < SLOW_SHARE * 100
+      const pausesReading = world.random.below(100) < READ_PAUSE_SHARE * 100
       for (const socket of world.random.pick(members).sockets)
-        isSlow ? stopReadingForAWhile(socket) : socket.terminate()
+        pausesReading ? stopReadingForAWhile(socket) : socket.terminate()
     }),
   ]
   for (let round = 0; round < rounds; round++) {
@@ -128,7 +128,7 @@ async function freeze({ processes }: World, node: number): Promise<void> {
 function stopReadingForAWhile(socket: WebSocket): void {
   if (socket.readyState !== WebSocket.OPEN) return
   socket.pause()
-  setTimeout(() => socket.resume(), SLOW_MS)
+  setTimeout(() => socket.resume(), READ_PAUSE_MS)
 }
 
 async function connectMembers(world: World, origin: string): Promise<Member[]> {

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/serve.ts'
 import { diskFull } from './disk.ts'
 import { applyFault, failOver, killLoop } from './fault-injection.ts'
 import { failNthStoreCall } from './nth-call.ts'
-import { resumedAgents } from './resumed-agents.ts'
+import { resumeAgents } from './resumed-agents.ts'
 import { rollingRestart } from './rolling-restart.ts'
 import { rollingUpgrade } from './rolling-upgrade.ts'
 import { type ScenarioResult, withWorld } from './world.ts'
@@ -304,12 +304,12 @@ export const scenarios: Scenario[] = [
   {
     name: 'agents resume through breaks, restarts, partitions and crashes, events over PostgreSQL',
     needs: ['postgres'],
-    run: (seed, scale) => resumedAgents('postgres', seed, scale),
+    run: (seed, scale) => resumeAgents('postgres', seed, scale),
   },
   {
     name: 'agents resume through breaks, restarts, partitions and crashes, events over Redis',
     needs: ['postgres', 'redis'],
-    run: (seed, scale) => resumedAgents('redis', seed, scale),
+    run: (seed, scale) => resumeAgents('redis', seed, scale),
   },
   {
     name: 'rolling upgrade from the previous version, events over PostgreSQL',

@@ -4,7 +4,7 @@ import { HOUR } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { CODE_WINDOW } from '../../src/magic-links/code-limits.ts'
 import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
-import { codeMailbox } from '../../src/magic-links/typed-code.ts'
+import { mailboxHashOf } from '../../src/magic-links/typed-code.ts'
 import type { DatabaseStorage } from '../../src/storage/database.ts'
 import type { Storage } from '../../src/store.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
@@ -104,7 +104,7 @@ forEachEngine(engine => {
     const countWrongCodes = async () =>
       (
         await services.store.wrongCodes.findCounted(
-          codeMailbox(services.secrets, ANN),
+          mailboxHashOf(services.secrets, ANN),
           services.clock.now() - CODE_WINDOW,
         )
       ).length

@@ -49,12 +49,12 @@ forEachEngine(engine => {
     const services = await openServices(engine, t, { limits: [perMinute(1)] })
     const { magicLinks, clock } = services
     const email = address('a@example.com')
-    const noLimits = { mails: null, returningMails: null, codesUntil: null }
+    const noLimits = { mails: null, returningMails: null, codesBlockedUntil: null }
     assert.deepEqual(await magicLinks.limitsOf(email), noLimits)
     await send(services)
     const { mails, ...others } = await magicLinks.limitsOf(email)
     assert.deepEqual([mails?.retryAfter, mails?.window], [60, 'minute'])
-    assert.deepEqual(others, { returningMails: null, codesUntil: null })
+    assert.deepEqual(others, { returningMails: null, codesBlockedUntil: null })
     await magicLinks.send({ email, appId: 'console', isReturning: true }, caller())
     clock.advance(59_999)
     assert.equal((await magicLinks.limitsOf(email)).returningMails?.retryAfter, 1)

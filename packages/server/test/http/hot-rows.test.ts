@@ -18,26 +18,29 @@ describe('contention for one row leaves database connections to others', {
     const server = await open(t, [{ window: 'minute', limit: 3 }])
     const key = await keyOf(server)
     for (let sent = 0; sent < 3; sent++) await send(server)
-    const pipelined = pipeline(server, 2000, '/auth/send-magic-link', { email: 'hot@example.com' })
-    assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
-    assert.equal((await pipelined).get(429), 2000)
+    const pendingStatusCounts = pipeline(server, 2000, '/auth/send-magic-link', { email: 'hot@example.com' })
+    assert.deepEqual(await exchangesDuring(server, key, pendingStatusCounts), new Set([200]))
+    assert.equal((await pendingStatusCounts).get(429), 2000)
   })
 
   test('exchanges are served while 200 sends within the limit are pipelined to one address', async t => {
     const server = await open(t, NO_LIMIT)
     const key = await keyOf(server)
-    const pipelined = pipeline(server, 200, '/auth/send-magic-link', { email: 'hot@example.com' })
-    assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
-    assert.equal((await pipelined).get(200), 200)
+    const pendingStatusCounts = pipeline(server, 200, '/auth/send-magic-link', { email: 'hot@example.com' })
+    assert.deepEqual(await exchangesDuring(server, key, pendingStatusCounts), new Set([200]))
+    assert.equal((await pendingStatusCounts).get(200), 200)
   })
 
   test('exchanges are served while one link is verified 500 times at once, and it signs in once', async t => {
     const server = await open(t, NO_LIMIT)
     const key = await keyOf(server)
     const { token } = await server.sendTo('hot@example.com')
-    const pipelined = pipeline(server, 500, '/auth/verify-magic-link', { token, email: 'hot@example.com' })
-    assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
-    const statusCounts = await pipelined
+    const pendingStatusCounts = pipeline(server, 500, '/auth/verify-magic-link', {
+      token,
+      email: 'hot@example.com',
+    })
+    assert.deepEqual(await exchangesDuring(server, key, pendingStatusCounts), new Set([200]))
+    const statusCounts = await pendingStatusCounts
     assert.equal(statusCounts.get(200), 1)
     assert.equal(statusCounts.get(503), undefined)
   })
@@ -46,9 +49,9 @@ describe('contention for one row leaves database connections to others', {
     const server = await open(t, NO_LIMIT)
     const key = await keyOf(server)
     const { tokens } = await server.signIn('hot@example.com')
-    const pipelined = pipeline(server, 200, '/auth/refresh', { refresh_token: tokens.refreshToken })
-    assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
-    assert.equal((await pipelined).get(200), 1)
+    const pendingStatusCounts = pipeline(server, 200, '/auth/refresh', { refresh_token: tokens.refreshToken })
+    assert.deepEqual(await exchangesDuring(server, key, pendingStatusCounts), new Set([200]))
+    assert.equal((await pendingStatusCounts).get(200), 1)
   })
 
   test('a row locked by another process blocks at most one connection', async t => {

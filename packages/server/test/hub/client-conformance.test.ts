@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { root } from '../structure/source.ts'
-import { GO_LIBRARIES, go } from '../support/go.ts'
+import { GO_LIBRARIES, runGo } from '../support/go.ts'
 import { PYTHON, packageMissing } from '../support/missing-servers.ts'
 import { until } from '../support/patience.ts'
 import { CLIENT_CHECKS, type ClientCheckResult, runClientConformance } from './client-conformance.ts'
@@ -120,7 +120,7 @@ async function buildGoAgent(t: TestContext): Promise<string> {
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const program = join(folder, 'agent')
   const source = join(root, 'examples/go-agent')
-  await go(['vet', '.'], source)
-  await go(['build', '-o', program, '.'], source)
+  await runGo(['vet', '.'], source)
+  await runGo(['build', '-o', program, '.'], source)
   return program
 }

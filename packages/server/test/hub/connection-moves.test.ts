@@ -63,13 +63,13 @@ function waitingNode() {
   return { release, awaited: awaitedFlags, arrive: arrival.resolve }
 }
 
-const hasNoConnection: Release = () => null
+const releaseNothing: Release = () => null
 
 describe('a request for a connection', () => {
   test('is withdrawn when another node handed the connection over', async t => {
     const nodeAwaitingArrival = waitingNode()
     const nodes = openNodes(t, {
-      asking: hasNoConnection,
+      asking: releaseNothing,
       giving: async () => ({ seq: 1 }),
       waiting: nodeAwaitingArrival.release,
     })
@@ -82,7 +82,7 @@ describe('a request for a connection', () => {
 
   test('is withdrawn when nobody answered in time', async t => {
     const nodeAwaitingArrival = waitingNode()
-    const nodes = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
+    const nodes = openNodes(t, { asking: releaseNothing, waiting: nodeAwaitingArrival.release })
     const pendingRequest = nodes('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     mock.timers.tick(TIMEOUT_MS)
@@ -95,7 +95,7 @@ describe('a request for a connection', () => {
 
   test('is not answered once the asking node has left', async t => {
     const nodeAwaitingArrival = waitingNode()
-    const nodes = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
+    const nodes = openNodes(t, { asking: releaseNothing, waiting: nodeAwaitingArrival.release })
     void nodes('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     nodes.leave('asking')
@@ -107,12 +107,12 @@ describe('a request for a connection', () => {
 
   test('gets a state that is longer than one part as it was sent', async t => {
     const state = { text: 'ü'.repeat(300_000) }
-    const nodes = openNodes(t, { asking: hasNoConnection, giving: async () => state })
+    const nodes = openNodes(t, { asking: releaseNothing, giving: async () => state })
     assert.deepEqual(await nodes('asking').request('giving', REQUEST, () => {}), state)
   })
 
   test('that comes back to its node after its timeout has no effect', async t => {
-    const nodes = openNodes(t, { asking: hasNoConnection, silent: () => new Promise(() => {}) })
+    const nodes = openNodes(t, { asking: releaseNothing, silent: () => new Promise(() => {}) })
     let orderedCount = 0
     const onOrdered = () => void orderedCount++
     const pendingRequest = nodes('asking').request('silent', REQUEST, onOrdered)
@@ -126,7 +126,7 @@ describe('a request for a connection', () => {
 
   test('does not wait for a node that has left', async t => {
     const nodeAwaitingArrival = waitingNode()
-    const nodes = openNodes(t, { asking: hasNoConnection, waiting: nodeAwaitingArrival.release })
+    const nodes = openNodes(t, { asking: releaseNothing, waiting: nodeAwaitingArrival.release })
     const pendingRequest = nodes('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     nodes.leave('waiting')
@@ -136,7 +136,7 @@ describe('a request for a connection', () => {
 })
 
 test('connections are offered to no node that is leaving', async t => {
-  const nodes = openNodes(t, { leaving: hasNoConnection, staying: hasNoConnection, here: hasNoConnection })
+  const nodes = openNodes(t, { leaving: releaseNothing, staying: releaseNothing, here: releaseNothing })
   assert.deepEqual(nodes('here').targetNodes(), ['leaving', 'staying'])
   nodes('leaving').announce('leaving')
   await new Promise(setImmediate)

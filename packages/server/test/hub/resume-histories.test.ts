@@ -35,7 +35,7 @@ describe('agents on several nodes', () => {
     })
     const check = (
       received: number[],
-      more: { sent?: SentMessage[]; gaps?: number[]; isGentle?: boolean } = {},
+      more: { sent?: SentMessage[]; gaps?: number[]; isLossless?: boolean } = {},
     ) => {
       const baseHistory = { gaps: [], isConnected: () => true }
       const sender: AgentHistory = {
@@ -51,7 +51,7 @@ describe('agents on several nodes', () => {
         sent: [],
         gaps: more.gaps ?? [],
       }
-      checkHistories([sender, receiver], more.isGentle ?? false)
+      checkHistories([sender, receiver], more.isLossless ?? false)
     }
     check([0, 1])
     check([1], { gaps: [2000] })
@@ -59,7 +59,7 @@ describe('agents on several nodes', () => {
     assert.throws(() => check([0]), /was lost/)
     assert.throws(() => check([0, 1, 1]), /got 1 of agent 0 after 1/)
     assert.throws(() => check([1, 0]), /got 0 of agent 0 after 1/)
-    assert.throws(() => check([0, 1], { gaps: [2000], isGentle: true }), /told of a gap/)
+    assert.throws(() => check([0, 1], { gaps: [2000], isLossless: true }), /told of a gap/)
     assert.throws(
       () => check([0, 1], { sent: [sentMessage(0), sentMessage(1, { outcome: null })] }),
       /neither/,

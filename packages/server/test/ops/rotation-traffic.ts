@@ -201,11 +201,11 @@ export function startTraffic(
 }
 
 function createVerifier(pair: NodePair<BalancedNode>): (token: string) => Promise<unknown> {
-  let keySet: Promise<{ keys: ReturnType<typeof createLocalJWKSet>; until: number }> | undefined
+  let keySetPromise: Promise<{ keys: ReturnType<typeof createLocalJWKSet>; until: number }> | undefined
   return async token => {
-    keySet ??= fetchKeys()
-    if ((await keySet).until <= performance.now()) keySet = fetchKeys()
-    return jwtVerify(token, (await keySet).keys, { issuer: SHARED_URL, algorithms: ['EdDSA'] })
+    keySetPromise ??= fetchKeys()
+    if ((await keySetPromise).until <= performance.now()) keySetPromise = fetchKeys()
+    return jwtVerify(token, (await keySetPromise).keys, { issuer: SHARED_URL, algorithms: ['EdDSA'] })
   }
 
   function fetchKeys() {

@@ -9,7 +9,7 @@ export const GO_LIBRARIES = '/usr/share/gocode'
 const CACHE = join(root, 'node_modules/.cache/keyway-go')
 
 /** Runs the Go tool with Debian's libraries, without the network. */
-export async function go(args: string[], cwd: string): Promise<void> {
+export async function runGo(args: string[], cwd: string): Promise<void> {
   const goEnvironment = { GO111MODULE: 'off', GOPATH: GO_LIBRARIES, GOCACHE: CACHE, CGO_ENABLED: '0' }
   await promisify(execFile)('go', args, { cwd, env: { ...process.env, ...goEnvironment } })
 }

@@ -47,24 +47,24 @@ async function runTests(args: string[]): Promise<number> {
   }
   const givenUrl = process.env[POSTGRES_URL_VARIABLE]
   const cluster = givenUrl || !findPostgresBinaries() ? null : await startCluster()
-  const recording = mkdtempSync(join(tmpdir(), 'keyway-run-'))
+  const recordingFolder = mkdtempSync(join(tmpdir(), 'keyway-run-'))
   const environment = {
     ...process.env,
     ...(cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {}),
-    TEST_RECORDING: recording,
+    TEST_RECORDING: recordingFolder,
     NODE_OPTIONS: withPreloads(process.env.NODE_OPTIONS ?? ''),
   }
   try {
-    const slowestTestsFile = join(recording, 'slowest.txt')
-    const reporters = options.some(option => option.startsWith('--test-reporter'))
+    const slowestTestsFile = join(recordingFolder, 'slowest.txt')
+    const reporterOptions = options.some(option => option.startsWith('--test-reporter'))
       ? []
       : reportersTo(slowestTestsFile)
     const status = await runNode(
-      ['--test', ...DEFAULTS, ...reporters, ...options, ...groupByFolder(files, ROOT, recording)],
+      ['--test', ...DEFAULTS, ...reporterOptions, ...options, ...groupByFolder(files, ROOT, recordingFolder)],
       environment,
     )
     if (existsSync(slowestTestsFile)) process.stdout.write(readFileSync(slowestTestsFile, 'utf8'))
-    return reportSecrets(recording) ? status : status || 1
+    return reportSecrets(recordingFolder) ? status : status || 1
   } finally {
     await cluster?.stop()
   }
@@ -86,14 +86,14 @@ function withPreloads(options: string): string {
 }
 
 /** Reports leaked secrets; returns whether there are none. If so, the recording is no longer needed, and is removed. */
-function reportSecrets(recording: string): boolean {
-  const { secrets, processes, bytes, leaks } = scanRecording(recording)
+function reportSecrets(recordingFolder: string): boolean {
+  const { secrets, processes, bytes, leaks } = scanRecording(recordingFolder)
   const findingText = leaks.length === 0 ? 'none found' : `${count(leaks.length)} FOUND`
   const megabytes = (bytes / 1e6).toFixed(1)
   console.log(
     `ℹ secrets ${count(secrets)} issued, ${megabytes} MB of output from ${count(processes)} processes scanned, ${findingText}`,
   )
-  if (leaks.length === 0) rmSync(recording, { recursive: true, maxRetries: 3 })
+  if (leaks.length === 0) rmSync(recordingFolder, { recursive: true, maxRetries: 3 })
   for (const leak of leaks.slice(0, SHOWN_LEAKS)) console.log(`✖ ${describeLeak(leak)}`)
   return leaks.length === 0
 }

@@ -94,8 +94,8 @@ function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Mat
     const tail = Buffer.from(text)
     const hash = hashOf(tail.subarray(-MIN_LENGTH))
     byHash.set(hash, [...(byHash.get(hash) ?? []), { tail, kind }])
-    const bit = hash >>> (32 - FILTER_BITS)
-    filter[bit >> 3]! |= 1 << (bit & 7)
+    const bitIndex = hash >>> (32 - FILTER_BITS)
+    filter[bitIndex >> 3]! |= 1 << (bitIndex & 7)
   }
   let leavingFactor = 1
   for (let power = 0; power < MIN_LENGTH; power++) leavingFactor = Math.imul(leavingFactor, BASE)
@@ -106,8 +106,8 @@ function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Mat
     for (let at = 0; at < text.length; at++) {
       hash = (Math.imul(hash, BASE) + text[at]!) | 0
       if (at >= MIN_LENGTH) hash = (hash - Math.imul(text[at - MIN_LENGTH]!, leavingFactor)) | 0
-      const bit = hash >>> (32 - FILTER_BITS)
-      if ((filter[bit >> 3]! & (1 << (bit & 7))) === 0) continue
+      const bitIndex = hash >>> (32 - FILTER_BITS)
+      if ((filter[bitIndex >> 3]! & (1 << (bitIndex & 7))) === 0) continue
       const hit = byHash.get(hash)?.find(({ tail }) => endsWith(text, at + 1, tail))
       if (hit) matches.push({ kind: hit.kind, at })
     }

@@ -60,7 +60,7 @@ export function healthRoutes({ services, proxyMistake }: HealthOptions): Route[]
       ],
       errors: [],
       async handle() {
-        const checks = [...(await services.readiness.checks()), ...proxyCheck()]
+        const checks = [...(await services.readiness.checks()), ...proxyChecks()]
         const isReady = checks.every(({ ok, required }) => ok || !required)
         const publicChecks = checks.map(({ name, ok, detail }) => ({ name, ok, ...(detail && { detail }) }))
         const body = { status: isReady ? 'ready' : 'unavailable', checks: publicChecks }
@@ -69,7 +69,7 @@ export function healthRoutes({ services, proxyMistake }: HealthOptions): Route[]
     }),
   ]
 
-  function proxyCheck(): HealthCheck[] {
+  function proxyChecks(): HealthCheck[] {
     const mistake = proxyMistake()
     return mistake ? [{ name: 'trusted_proxies', ok: false, required: false, detail: mistake }] : []
   }

@@ -45,8 +45,8 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
           validPage(await revocations.since(from, MAX_PAGE_SIZE))
         const firstPage = await readPage(cursor)
         if (!isStream) return ok(toFeed(firstPage))
-        countStream(principal.id)
-        const onEnd = () => uncountStream(principal.id)
+        reserveStream(principal.id)
+        const onEnd = () => releaseStream(principal.id)
         const body = eventStream({
           firstPage: toStreamPage(firstPage),
           read: async from => toStreamPage(await readPage(from)),
@@ -65,7 +65,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
     }),
   ]
 
-  function countStream(appId: string): void {
+  function reserveStream(appId: string): void {
     const count = streamCounts.get(appId) ?? 0
     if (count >= MAX_STREAMS_PER_APP) {
       const detail = `An app may follow with ${MAX_STREAMS_PER_APP} streams at once. Close one first.`
@@ -74,7 +74,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
     streamCounts.set(appId, count + 1)
   }
 
-  function uncountStream(appId: string): void {
+  function releaseStream(appId: string): void {
     const remainingCount = streamCounts.get(appId)! - 1
     if (remainingCount > 0) streamCounts.set(appId, remainingCount)
     else streamCounts.delete(appId)

@@ -23,8 +23,8 @@ export async function signInState(kit: PageKit, email: EmailAddress): Promise<Si
   return { email, suppression, limits }
 }
 
-export function isLimited({ limits: { mails, returningMails, codesUntil } }: SignInState): boolean {
-  return mails !== null || returningMails !== null || codesUntil !== null
+export function isLimited({ limits: { mails, returningMails, codesBlockedUntil } }: SignInState): boolean {
+  return mails !== null || returningMails !== null || codesBlockedUntil !== null
 }
 
 /** The state as two labelled values. */
@@ -67,13 +67,13 @@ export function obstaclesOf(state: SignInState, token: string | null, returnPath
   return html`<section class="card flush"><div class="card-head"><h2>${signIn.title}</h2></div><ul class="list">${items}</ul></section>`
 }
 
-function limitSentences({ mails, returningMails, codesUntil }: SignInLimits): (Html | string)[] {
+function limitSentences({ mails, returningMails, codesBlockedUntil }: SignInLimits): (Html | string)[] {
   const { signIn } = adminTexts
   const waitAndWindow = ({ retryAfter, window }: Refusal) => [waitInWords(retryAfter), window] as const
   return [
     ...(mails ? [signIn.newBrowser(...waitAndWindow(mails))] : []),
     ...(returningMails ? [signIn.knownBrowser(...waitAndWindow(returningMails))] : []),
-    ...(codesUntil ? [html`${signIn.codes} ${time(codesUntil)}. ${signIn.linkWorks}`] : []),
+    ...(codesBlockedUntil ? [html`${signIn.codes} ${time(codesBlockedUntil)}. ${signIn.linkWorks}`] : []),
   ]
 }
 

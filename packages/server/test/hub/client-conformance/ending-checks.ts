@@ -4,7 +4,7 @@ import type { ClientCheck } from './check.ts'
 import { refusal } from './scripted-hub.ts'
 
 /** How long to wait for a violation, before its absence counts as a success. */
-const QUIET_MS = 1_000
+const VIOLATION_WAIT_MS = 1_000
 
 const FINAL_CLOSES = [
   [1009, ''],
@@ -44,7 +44,7 @@ const finalCloseChecks: ClientCheck[] = FINAL_CLOSES.map(([code, reason]) => ({
     hub.expectsNoReturn()
     connection.close(code, reason)
     await program.stopsForGood()
-    await wait(QUIET_MS)
+    await wait(VIOLATION_WAIT_MS)
   },
 }))
 

@@ -5,7 +5,7 @@ import { type ClientCheck, NotSupported } from './check.ts'
 import type { Frame, ScriptedConnection } from './scripted-connection.ts'
 import type { ScriptedHub } from './scripted-hub.ts'
 
-const QUIET_MS = 1_000
+const VIOLATION_WAIT_MS = 1_000
 const DRAINING = { type: 'draining', close_in_seconds: 10 } as const
 
 /** The next connection of the client, which must offer to resume the previous one. */
@@ -37,7 +37,7 @@ export const movingChecks: ClientCheck[] = [
       oldConnection.message('m1', 'on the new one') // both connections receive for a moment
       oldConnection.close(1012, 'restarting')
       await newConnection.works()
-      await wait(QUIET_MS)
+      await wait(VIOLATION_WAIT_MS)
       assert.equal(hub.connectionCount, 2)
       const unexpectedSends = [...oldConnection.frames.rest, ...newConnection.frames.rest].filter(
         ({ type }) => type === 'send',
@@ -57,7 +57,7 @@ export const movingChecks: ClientCheck[] = [
       await inTime('the old connection closes', oldConnection.closed)
       newConnection.ready({ connection_id: oldConnection.id, resumed: true })
       await newConnection.works()
-      await wait(QUIET_MS)
+      await wait(VIOLATION_WAIT_MS)
       assert.equal(hub.connectionCount, 2)
     },
   },

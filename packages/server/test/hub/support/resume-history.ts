@@ -39,18 +39,18 @@ export interface AgentHistory {
  * that each message was acknowledged or refused. If a message to one agent was acknowledged and did not arrive, then
  * its receiver got a `gap` event, it was `isUncertain`, or an `abandoned` connection was counted as its receiver.
  *
- * @param isGentle whether no fault could lose a message, so that there must be no gap either
+ * @param isLossless whether no fault could lose a message, so that there must be no gap either
  * @throws AssertionError
  */
-export function checkHistories(histories: readonly AgentHistory[], isGentle: boolean): void {
+export function checkHistories(histories: readonly AgentHistory[], isLossless: boolean): void {
   for (const [index, history] of histories.entries()) {
     assert.equal(history.stopped, undefined, `agent ${index} stopped: ${history.stopped}`)
     assert.ok(history.isConnected(), `agent ${index} is not connected in the end`)
-    if (isGentle) assert.equal(history.gaps.length, 0, `agent ${index} was told of a gap`)
+    if (isLossless) assert.equal(history.gaps.length, 0, `agent ${index} was told of a gap`)
     for (const [sender, { sent }] of histories.entries()) checkOrder(index, sender, history, sent)
   }
   for (const [sender, { sent }] of histories.entries()) {
-    for (const each of sent) checkArrival(sender, each, histories, isGentle)
+    for (const each of sent) checkArrival(sender, each, histories, isLossless)
   }
 }
 
@@ -68,25 +68,25 @@ function checkArrival(
   sender: number,
   { n, to, at, outcome, isUncertain }: SentMessage,
   histories: readonly AgentHistory[],
-  isGentle: boolean,
+  isLossless: boolean,
 ): void {
   const name = `message ${n} of agent ${sender}`
   assert.ok(outcome, `${name} was neither acknowledged nor refused`)
   const hasReceived = (index: number) =>
     histories[index]!.received.some(([from, each]) => from === sender && each === n)
   const { gaps, abandoned = [] } = histories[to ?? sender]!
-  const receiversUnknownToAgents = abandoned.filter(
+  const breaksBeforeReady = abandoned.filter(
     brokeAt => brokeAt >= at - STALE_MS && brokeAt <= at + UNNOTICED_MS,
   )
-  const receiverCount = outcome.delivered + outcome.held - receiversUnknownToAgents.length
+  const receiverCount = outcome.delivered + outcome.held - breaksBeforeReady.length
   if (to === null) {
     const agentsWithoutMessage = [...histories.keys()].filter(
       index => index !== sender && !hasReceived(index),
     )
-    if (isGentle && !outcome.error) assert.deepEqual(agentsWithoutMessage, [], `${name} did not reach all`)
+    if (isLossless && !outcome.error) assert.deepEqual(agentsWithoutMessage, [], `${name} did not reach all`)
     return
   }
-  if (isGentle && !outcome.error) assert.ok(hasReceived(to), `${name} did not reach agent ${to}`)
+  if (isLossless && !outcome.error) assert.ok(hasReceived(to), `${name} did not reach agent ${to}`)
   const isExplained = gaps.some(gap => gap >= at - STALE_MS)
   assert.ok(
     receiverCount <= 0 || hasReceived(to) || isUncertain || isExplained,

@@ -51,7 +51,7 @@ export async function checkSeeds(
  */
 async function checkSeed(seed: number): Promise<Summary> {
   const random = new Random(seed)
-  const isGentle = seed % 2 === 0
+  const isLossless = seed % 2 === 0
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
   try {
     const world = new ResumeWorld(random, mock.timers)
@@ -62,15 +62,15 @@ async function checkSeed(seed: number): Promise<Summary> {
     await world.run(START_MS)
     const endsAt = world.clock.now() + random.between(3000, LONGEST_MS)
     while (world.clock.now() < endsAt) {
-      if (seed >= FIRST_WITH_MOVES && random.next() < MOVE_SHARE) sendAndMove(world, random, isGentle)
-      else performRandomAction(world, random, isGentle)
+      if (seed >= FIRST_WITH_MOVES && random.next() < MOVE_SHARE) sendAndMove(world, random, isLossless)
+      else performRandomAction(world, random, isLossless)
       await world.run(random.pick([0, 10, 10, 50, 200]))
     }
     for (const node of world.nodes) node.heal()
     world.shared.lag = 20
     await world.run(SETTLE_MS)
     const histories = world.histories
-    checkHistories(histories, isGentle)
+    checkHistories(histories, isLossless)
     const summary = summaryOf(histories)
     await world.end()
     return summary
@@ -79,7 +79,7 @@ async function checkSeed(seed: number): Promise<Summary> {
   }
 }
 
-function performRandomAction(world: ResumeWorld, random: Random, isGentle: boolean): void {
+function performRandomAction(world: ResumeWorld, random: Random, isLossless: boolean): void {
   const member = random.pick(world.members)
   const node = world.nodes.length > 0 ? random.pick(world.nodes) : null
   const otherNodes = world.nodes.filter(each => each !== node && !each.isDraining && !each.isCutOff)
@@ -92,9 +92,9 @@ function performRandomAction(world: ResumeWorld, random: Random, isGentle: boole
   else if (dice < 0.955) {
     // In a rolling restart the next node begins to drain only after the previous one has ended.
     const isNoneDraining = world.nodes.every(({ isDraining }) => !isDraining)
-    if (node && otherNodes.length > 0 && !node.isDraining && (isNoneDraining || !isGentle))
+    if (node && otherNodes.length > 0 && !node.isDraining && (isNoneDraining || !isLossless))
       world.replace(node)
-  } else if (isGentle) world.send(member)
+  } else if (isLossless) world.send(member)
   else if (dice < 0.965) {
     if (node && otherNodes.length > 0) world.kill(node)
     if (world.nodes.length < 2) world.startNode()
@@ -106,18 +106,18 @@ function performRandomAction(world: ResumeWorld, random: Random, isGentle: boole
 
 /**
  * One agent sends to another one, loses its connection, reconnects to any node and sends again; the other may lose its
- * own too. Unless `isGentle`, half of these runs cut one of several nodes off for a moment.
+ * own too. Unless `isLossless`, half of these runs cut one of several nodes off for a moment.
  */
-function sendAndMove(world: ResumeWorld, random: Random, isGentle: boolean): void {
+function sendAndMove(world: ResumeWorld, random: Random, isLossless: boolean): void {
   const [from, to] = [random.pick(world.members), random.pick(world.members)]
   const node = random.next() < 0.5 && world.nodes.length > 1 ? random.pick(world.nodes) : null
-  if (!isGentle) node?.cutOff()
+  if (!isLossless) node?.cutOff()
   for (const member of random.pick([[from, to], [to, from], [from]])) {
     for (let n = random.between(1, 3); n > 0; n--) world.send(from, 0, to)
     world.cut(member, random.between(0, 50), random.between(0, 500))
   }
   for (let n = random.between(1, 3); n > 0; n--) world.send(from, 0, to)
-  if (node && !isGentle) setTimeout(() => node.heal(), random.between(100, 3000))
+  if (node && !isLossless) setTimeout(() => node.heal(), random.between(100, 3000))
 }
 
 /** Sends more messages than a node keeps for an agent that does not read. */
