@@ -6,7 +6,10 @@ const PONG_DEADLINE_MS = 10_000;
 const READY_STATE_OPEN = 1;
 const NORMAL_CLOSURE = 1000;
 const ABNORMAL_CLOSURE = 1006;
-/** Close code of an abandoned socket. The hub ends a connection for good only after 1000 or a close without a code. */
+/**
+ * Close code of an abandoned socket, whose connection the agent may resume: the hub ends a connection for good only
+ * after 1000 or a close without a code.
+ */
 const ABANDONED = 4000;
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export class HubConnection {

@@ -21,8 +21,8 @@ export declare class Resumption {
     /** The subprotocols by which a new socket asks to resume the connection; none if there is none to resume. */
     offer(): string[];
     /**
-     * Assigns a ready socket to its session, and returns that session. `unresumed`: the id of the previous connection if it
-     * could be resumed, and the hub began a new one instead.
+     * Assigns a ready socket to its session, and returns that session. `unresumed`: the id of the previous connection, if
+     * that could be resumed and the hub began a new one instead.
      */
     ready(connection: HubConnection, frame: ReadyFrame): {
         session: HubSession;

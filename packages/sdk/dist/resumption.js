@@ -18,8 +18,8 @@ export class Resumption {
         return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`];
     }
     /**
-     * Assigns a ready socket to its session, and returns that session. `unresumed`: the id of the previous connection if it
-     * could be resumed, and the hub began a new one instead.
+     * Assigns a ready socket to its session, and returns that session. `unresumed`: the id of the previous connection, if
+     * that could be resumed and the hub began a new one instead.
      */
     ready(connection, frame) {
         const previous = this.#current;

@@ -9,7 +9,7 @@ export interface ReplayStore {
   sessionsEnded(ids: readonly string[]): Promise<Map<string, boolean>>
   /** Whether each of these links is spent (used, or ended without use), by id; unknown links are absent. */
   linksUsed(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** Those of the causes that have an entry in the ledger. */
+  /** Those of these causes (`LedgerEntry.cause`) that an entry in the ledger has. */
   postedCauses(causes: readonly string[]): Promise<Set<string>>
   /** Those of the address hashes that received their trial credit. */
   claimedCredits(addressHashes: readonly string[]): Promise<Set<string>>

@@ -89,7 +89,7 @@ export function createCharges({
         ),
       )
       if ('refused' in outcome) throw new KeywayError(outcome.refused, REFUSAL_DETAILS[outcome.refused])
-      if ('exceededPeriod' in outcome) throw limitReached(outcome.exceededPeriod, outcome.at)
+      if ('exceededPeriod' in outcome) throw limitReachedError(outcome.exceededPeriod, outcome.at)
       return outcome.entry
     },
   }
@@ -153,7 +153,7 @@ async function activeKeyOf(
   return key && statusOf(key, now) === 'active' ? key : null
 }
 
-function limitReached(per: SpendPeriod, at: Instant): KeywayError {
+function limitReachedError(per: SpendPeriod, at: Instant): KeywayError {
   const end = endOf(per, at)
   const period = per === 'total' ? 'in total' : `for this ${per} (UTC)`
   return new KeywayError(

@@ -26,7 +26,7 @@ export interface DeviceAuthorizationStore {
    * null.
    */
   redeem(id: string, sessionId: string, at: Instant): Promise<DeviceAuthorization | null>
-  /** The redeemed authorization that opened the session. */
+  /** The redeemed authorization that opened the session; null if none did. */
   findBySession(sessionId: string): Promise<DeviceAuthorization | null>
   /**
    * Records the one key of a session that a redemption opened. Null if the session has a key already, or no redemption

@@ -39,7 +39,7 @@ export interface PresenceStore {
    * connection.
    */
   list(seenSince: Instant, page: PageRequest): Promise<Slice<PresenceRow>>
-  /** One connection, on a node seen since `seenSince`. */
+  /** The connection with this id if it is on a node seen since `seenSince`, otherwise null. */
   find(connectionId: string, seenSince: Instant): Promise<PresenceRow | null>
   /** The number of connections on nodes seen since `seenSince`. */
   countLive(seenSince: Instant): Promise<number>

@@ -146,25 +146,25 @@ export function createQuotas({
     const block = blockOf(quota)
     block.usedAt = clock.now()
     if (block.pendingLease) return block.pendingLease.catch(() => {})
-    const missingCalls = count - block.left
-    if (missingCalls <= 0) return
-    if (clock.now() < block.failedLease.until && missingCalls >= block.failedLease.count)
+    const missingCount = count - block.left
+    if (missingCount <= 0) return
+    if (clock.now() < block.failedLease.until && missingCount >= block.failedLease.count)
       throw quotaExhausted(quota, block)
     // The map is in the order of the last leases, since those beyond `maxBlocks` are given back in that order.
     blocks.delete(quota.id)
     blocks.set(quota.id, block)
-    block.pendingLease = lease(quota, block, missingCalls).finally(() => {
+    block.pendingLease = lease(quota, block, missingCount).finally(() => {
       block.pendingLease = null
     })
     await block.pendingLease
   }
 
-  async function lease(quota: Quota, block: Block, missingCalls: number): Promise<void> {
+  async function lease(quota: Quota, block: Block, missingCount: number): Promise<void> {
     const now = clock.now()
     const size = Math.max(1, Math.floor(sizeOf(quota) * BLOCK_FRACTION))
-    const newLease = await store.lease(quota, missingCalls, Math.max(missingCalls, size), now)
+    const newLease = await store.lease(quota, missingCount, Math.max(missingCount, size), now)
     if (!newLease) {
-      block.failedLease = { until: clock.now() + LEASE_PAUSE, count: missingCalls }
+      block.failedLease = { until: clock.now() + LEASE_PAUSE, count: missingCount }
       throw quotaExhausted(quota, block)
     }
     // If the quota was refilled since the last lease, the calls left of that lease have expired.

@@ -52,11 +52,11 @@ export function createBackupStore(engine: Engine): BackupStore {
       return !(await db.selectFrom('users').select('id').limit(1).executeTakeFirst())
     },
     async isServed(now) {
-      const liveNodes = db
+      const liveNodeQuery = db
         .selectFrom('nodes')
         .select('id')
         .where('seen_at', '>=', now - NODE_TIMEOUT_MS)
-      return (await liveNodes.executeTakeFirst()) !== undefined
+      return (await liveNodeQuery.executeTakeFirst()) !== undefined
     },
     write: work => engine.transaction(tx => work(createRestoreTransaction(createDb(engine, tx)))),
   }

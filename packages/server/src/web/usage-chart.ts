@@ -22,8 +22,9 @@ const COUNTED_WITHIN = MINUTE
 interface UsageContext {
   /** Whether the key or account has ended, so that no more usage is added. */
   isOver?: boolean
-  /** The last use of the key, and the present. */
+  /** The last use of the key; null if it was never used. */
   lastUsedAt?: Instant | null
+  /** The present, with which `lastUsedAt` is compared. */
   now?: Instant
 }
 

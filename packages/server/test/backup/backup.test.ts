@@ -95,10 +95,9 @@ for (const [from, to] of enginePairs) {
       assert.equal(oldTokenAnswer.status, 401)
       assert.equal((await refresh(restoredNode.origin, ann.refresh_token)).status, 401)
 
-      const signedInAgain = await signIn(restoredNode.origin, links, 'ann@example.com')
-      assert.equal(signedInAgain.user.id, ann.user.id)
-      const me = (await call(restoredNode.origin, 'GET', '/v1/me', { token: signedInAgain.access_token }))
-        .body
+      const laterSession = await signIn(restoredNode.origin, links, 'ann@example.com')
+      assert.equal(laterSession.user.id, ann.user.id)
+      const me = (await call(restoredNode.origin, 'GET', '/v1/me', { token: laterSession.access_token })).body
       assert.equal(me.balance.amount, '1.30')
       const withdrawnAuthorization = me.charge_authorizations.find(
         (one: { app_id: string }) => one.app_id === 'console',
@@ -107,7 +106,7 @@ for (const [from, to] of enginePairs) {
       const repeatedCharge = await lateCharge(restoredNode.origin)
       assert.equal(repeatedCharge.status, 201, 'the same Idempotency-Key gives the same entry')
       const accountAfterRepetition = (
-        await call(restoredNode.origin, 'GET', '/v1/me', { token: signedInAgain.access_token })
+        await call(restoredNode.origin, 'GET', '/v1/me', { token: laterSession.access_token })
       ).body
       assert.equal(accountAfterRepetition.balance.amount, '1.30', 'and charges nothing twice')
       const spentOfKey = (await restoredNode.services.storage.store.billing.spentOf([keys[0].id])).get(
@@ -231,8 +230,8 @@ test('a journal covers the time since the first start, also without any entries'
   const journal = join(settings.KEYWAY_DATA_DIR!, 'journal')
   await outputOf(keyway(target, 'restore', file, '--journal', journal))
   const restoredNode = await startNode(t, target, links)
-  const signedInAgain = await signIn(restoredNode.origin, links, 'first@example.com')
-  const me = await call(restoredNode.origin, 'GET', '/v1/me', { token: signedInAgain.access_token })
+  const laterSession = await signIn(restoredNode.origin, links, 'first@example.com')
+  const me = await call(restoredNode.origin, 'GET', '/v1/me', { token: laterSession.access_token })
   assert.equal(me.body.balance.amount, '0.00', 'nothing is granted twice')
 })
 

@@ -169,13 +169,13 @@ describe('postgres', { skip: postgresMissing() }, () => {
   test('cutting all connections fails only calls in progress; the next call succeeds', async t => {
     const { storage, config } = await openTestStorage('postgres', t)
     await Promise.all(Array.from({ length: 10 }, () => storage.store.apps.list()))
-    const gapEvent = nextEvents(storage, 1)
+    const gapEventArrival = nextEvents(storage, 1)
     await withClient(urlOf(config), client =>
       client.query(
         'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
       ),
     )
-    await gapEvent
+    await gapEventArrival
     assert.equal((await storage.store.apps.list()).length, 4)
   })
 

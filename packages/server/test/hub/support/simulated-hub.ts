@@ -11,7 +11,7 @@ import type { Line, Offer } from './simulated-network.ts'
 
 const TICK_MS = 500
 const DRAIN_MS = 3000
-const LIFETIME_MS = 1_000_000_000
+const TOKEN_LIFETIME_MS = 1_000_000_000
 const ADDRESS = { address: '192.0.2.1', network: '192.0.2.1', client: null }
 
 export const OWNER = newId(1)
@@ -112,7 +112,7 @@ export class SimulatedHub {
   accept(line: Line, { token: keyId, resume }: Offer, now: number): void {
     this.lines.add(line)
     line.nodeId = this.id
-    const claims = { agentId: OWNER, keyId, scopes: null, expiresAt: now + LIFETIME_MS }
+    const claims = { agentId: OWNER, keyId, scopes: null, expiresAt: now + TOKEN_LIFETIME_MS }
     this.#hub.accept(line.server.socket, claims, ADDRESS, resume)
   }
 
