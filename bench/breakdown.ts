@@ -50,14 +50,14 @@ const steps: [string, number][] = [
   ],
   ['JSON of the answer', await measureMicroseconds(() => JSON.stringify(answer))],
 ]
-const exchangeCall = await measureMicroseconds(n => agentTokens.exchange(keys[n % KEYS]!, undefined, client))
-const namedSteps = steps.slice(0, 4).reduce((sum, [, each]) => sum + each, 0) + steps[4]![1] / 2
+const exchangeTime = await measureMicroseconds(n => agentTokens.exchange(keys[n % KEYS]!, undefined, client))
+const namedStepsTime = steps.slice(0, 4).reduce((sum, [, each]) => sum + each, 0) + steps[4]![1] / 2
 steps.push([
   'the rest of agentTokens.exchange: key status, scope, times, last use, promises',
-  exchangeCall - namedSteps,
+  exchangeTime - namedStepsTime,
 ])
-const knownSteps = exchangeCall + steps[4]![1] / 2 + steps[5]![1] + steps[6]![1]
-steps.push(['HTTP: system calls, parser, headers, routing, metrics', wholeExchange - knownSteps])
+const knownStepsTime = exchangeTime + steps[4]![1] / 2 + steps[5]![1] + steps[6]![1]
+steps.push(['HTTP: system calls, parser, headers, routing, metrics', wholeExchange - knownStepsTime])
 await services.close()
 
 const rows: Row[] = [...steps, ['the whole exchange', wholeExchange] as const].map(([step, each]) => ({

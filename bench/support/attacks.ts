@@ -356,7 +356,7 @@ async function readNothing(attack: Attack): Promise<void> {
 /** Requests links for arbitrary addresses, and guesses their codes. */
 async function guessCodes(attack: Attack): Promise<void> {
   const url = `http://127.0.0.1:${attack.job.port}`
-  const loginIds: { login_id: string; email: string }[] = []
+  const logins: { login_id: string; email: string }[] = []
   for (let n = 0; n < 40; n++) {
     const email = `target${n}@example.com`
     const answer = await fetch(`${url}/auth/send-magic-link`, {
@@ -364,13 +364,13 @@ async function guessCodes(attack: Attack): Promise<void> {
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ email }),
     })
-    if (answer.ok) loginIds.push({ ...((await answer.json()) as { login_id: string }), email })
+    if (answer.ok) logins.push({ ...((await answer.json()) as { login_id: string }), email })
   }
   await flood(attack, {
     pipelined: 4,
     networks: NETWORKS,
     request: n => {
-      const { login_id, email } = loginIds[n % loginIds.length] ?? {
+      const { login_id, email } = logins[n % logins.length] ?? {
         login_id: 'none',
         email: 'a@example.com',
       }

@@ -139,7 +139,7 @@ function instrumentAll(): Candidate[] {
     const source = readFileSync(join(ROOT, file), 'utf8')
     const mutants = mutantsOf(source)
     const firstId = candidates.length
-    const { code, statics } = instrument(source, mutants, mutant => firstId + mutants.indexOf(mutant))
+    const { code, staticIds } = instrument(source, mutants, mutant => firstId + mutants.indexOf(mutant))
     const folder = positionals.find(name => sourcesOf(name).includes(file))!
     for (const [index, mutant] of mutants.entries())
       candidates.push({
@@ -148,7 +148,7 @@ function instrumentAll(): Candidate[] {
         name: `${file} ${mutant.key}`,
         file,
         folder,
-        isStatic: statics.has(firstId + index),
+        isStatic: staticIds.has(firstId + index),
       })
     const path = join(workFolder, `${Object.keys(instrumentedFiles).length}.js`)
     writeFileSync(path, code)

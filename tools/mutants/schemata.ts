@@ -25,7 +25,7 @@ interface Slot {
 export interface InstrumentedModule {
   code: string
   /** Ids of mutants that are executed only when the module is loaded. */
-  statics: Set<number>
+  staticIds: Set<number>
 }
 
 /**
@@ -50,7 +50,7 @@ export function instrument(
     inner: [],
   }
   collectSlots(parse(code, { ecmaVersion: 'latest', sourceType: 'module' }), root)
-  const statics = new Set<number>()
+  const staticIds = new Set<number>()
   for (const mutant of mutants) {
     const slot = innermostSlot(root, mutant)
     if (slot === root) throw new Error(`line ${mutant.line} cannot be switched: ${mutant.key}`)
@@ -58,9 +58,9 @@ export function instrument(
     if (slot.kind !== 'expression' && !hasRangeOf(slot, mutant))
       throw new Error(`only the whole statement of line ${mutant.line} can be removed: ${mutant.key}`)
     slot.mutants.push({ id: idOf(mutant), text })
-    if (slot.isStatic) statics.add(idOf(mutant))
+    if (slot.isStatic) staticIds.add(idOf(mutant))
   }
-  return { code: render(root, code), statics }
+  return { code: render(root, code), staticIds }
 }
 
 function innermostSlot(slot: Slot, mutant: Mutant): Slot {

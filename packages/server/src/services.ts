@@ -160,13 +160,13 @@ export function compose<Base extends Resources>(config: Config, log: Log, baseRe
   })
   const policy = policies.current
   const keyAlerts = createKeyAlerts({ ...sharedDeps, outbox })
-  const plainLimiter = createKeyLimiter({
+  const limiterWithoutAlerts = createKeyLimiter({
     clock: resources.clock,
     store: resources.storage.store,
     policy,
     whenCutOff: config.limitsWhenCutOff,
   })
-  const limiter = alertingLimiter(plainLimiter, keyAlerts)
+  const limiter = alertingLimiter(limiterWithoutAlerts, keyAlerts)
   const importedKeys = createImportedKeys({
     ...sharedDeps,
     reloadInterval: resources.storage.engine.pollInterval,

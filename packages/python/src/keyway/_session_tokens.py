@@ -50,10 +50,10 @@ class SessionTokens:
         without a request."""
         if self._refresh_in_progress is None:
             self._refresh_in_progress = asyncio.create_task(self._renew_exclusively(rejected_token))
-            self._refresh_in_progress.add_done_callback(self._refresh_done)
+            self._refresh_in_progress.add_done_callback(self._on_refresh_done)
         return await asyncio.shield(self._refresh_in_progress)
 
-    def _refresh_done(self, refresh: asyncio.Task[SessionAnswer | None]) -> None:
+    def _on_refresh_done(self, refresh: asyncio.Task[SessionAnswer | None]) -> None:
         self._refresh_in_progress = None
         if not refresh.cancelled():
             refresh.exception()  # awaiting callers handle the exception; this marks it as retrieved if there are none

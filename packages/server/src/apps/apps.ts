@@ -207,7 +207,7 @@ export function createApps({
       })
       if (outcome === 'not_found') throw noSuchApp()
       if (outcome === 'public') throw publicClientHasNoSecret()
-      if (outcome === 'removes_another') throw removesAnotherSecret()
+      if (outcome === 'removes_another') throw wrongSecretToRemove()
       return { id: secretId, createdAt: storedSecret.createdAt, secret }
     },
 
@@ -343,7 +343,7 @@ function publicClientHasNoSecret(): KeywayError {
   ])
 }
 
-function removesAnotherSecret(): KeywayError {
+function wrongSecretToRemove(): KeywayError {
   const message = 'is not the secret that a new one replaces now: the secrets were changed meanwhile'
   return invalidRequest([{ field: 'removes', message }])
 }

@@ -6,8 +6,8 @@ import { isLoopbackHost } from '../network.ts'
  */
 export function acceptsRedirectUri(registered: readonly string[], requested: string): boolean {
   if (registered.includes(requested)) return true
-  const portless = withoutLoopbackPort(requested)
-  return portless !== null && registered.some(each => withoutLoopbackPort(each) === portless)
+  const portlessUri = withoutLoopbackPort(requested)
+  return portlessUri !== null && registered.some(each => withoutLoopbackPort(each) === portlessUri)
 }
 
 /**

@@ -5,8 +5,8 @@ import type { Options } from './command.ts'
 
 /** The limits that the options of `keys limit` name, by the rules of the HTTP API. @throws UsageError, OperatorError */
 export function limitsOf({ clear, requests, spend, quota, refill }: Options): WantedLimits {
-  const isSet = [requests, spend, quota, refill].some(option => option !== undefined)
-  if (isSet === (clear === true))
+  const namesLimits = [requests, spend, quota, refill].some(option => option !== undefined)
+  if (namesLimits === (clear === true))
     throw new UsageError('Say which limits, or --clear. See: keyway keys limit --help')
   if (clear) return NO_LIMITS
   const quotaBody = {

@@ -101,7 +101,7 @@ export function createRelay(deps: {
    */
   const unresponsivePeers = new Set<string>()
   const delays = new ArrivalDelays()
-  let lastId = 0
+  let lastRequestId = 0
   let receivedUntil = Number.NEGATIVE_INFINITY
   let currentCatchUp = Promise.resolve()
   /**
@@ -168,7 +168,7 @@ export function createRelay(deps: {
     if (to.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(NO_RECEIVERS)
     if (owner && (pendingCounts.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER)
       return Promise.resolve(NO_RECEIVERS)
-    const id = ++lastId
+    const id = ++lastRequestId
     const unanswered = new Set(to.filter(peer => !unresponsivePeers.has(peer)))
     const isAwaited = unanswered.size > 0
     const askedAt = clock.now()

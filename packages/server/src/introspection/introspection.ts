@@ -67,14 +67,14 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     },
 
     async introspectMany(checks, app) {
-      const isKey = checks.map(({ token }) => apiKeys.mayBeKey(token))
+      const areKeys = checks.map(({ token }) => apiKeys.mayBeKey(token))
       const keyAnswers = await keys.introspectMany(
-        checks.filter((_, n) => isKey[n]),
+        checks.filter((_, n) => areKeys[n]),
         app,
       )
       return Promise.all(
         checks.map(({ token, consume }, n) =>
-          isKey[n] ? keyAnswers.shift()! : refusalAsValue(introspectToken(token, app, consume)),
+          areKeys[n] ? keyAnswers.shift()! : refusalAsValue(introspectToken(token, app, consume)),
         ),
       )
     },

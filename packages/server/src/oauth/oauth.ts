@@ -76,15 +76,15 @@ export function createOAuth(
   },
 ): OAuth {
   const { storage, introspection, apiKeys, sessions, clientRegistry } = deps
-  let assertions: Promise<VerifyAssertion> | undefined
+  let verifierLoad: Promise<VerifyAssertion> | undefined
   const clients = createClientAuthentication({
     ...deps,
     findClient: deps.clientRegistry.find,
     assertions() {
-      assertions ??= import('./client-assertion.ts').then(({ createClientAssertions }) =>
+      verifierLoad ??= import('./client-assertion.ts').then(({ createClientAssertions }) =>
         createClientAssertions({ ...deps, findApp: deps.clientRegistry.find }),
       )
-      return assertions
+      return verifierLoad
     },
   })
   const loadedGrants = new Map<string, Grant>()

@@ -99,10 +99,10 @@ export async function startWriter(file: string): Promise<Writer> {
     async close() {
       if (endReason) return
       isClosing = true
-      const exit = once(worker, 'exit')
+      const exited = once(worker, 'exit')
       await sendRequest({ kind: 'close' })
       worker.ref()
-      await exit
+      await exited
     },
   }
 }

@@ -39,8 +39,8 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
     async prune(retentionStarts, batch) {
       let removedCount = 0
       for (const unit of ['hour', 'day'] as const) {
-        const prunableKeys = sql`(select unit, start, name from statistics where unit = ${unit} and start < ${retentionStarts[unit]} limit ${batch})`
-        const deletion = sql`delete from statistics where (unit, start, name) in ${prunableKeys}`
+        const prunableRows = sql`(select unit, start, name from statistics where unit = ${unit} and start < ${retentionStarts[unit]} limit ${batch})`
+        const deletion = sql`delete from statistics where (unit, start, name) in ${prunableRows}`
         const { numAffectedRows = 0n } = await deletion.execute(db)
         removedCount += Number(numAffectedRows)
       }

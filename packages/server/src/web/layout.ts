@@ -74,7 +74,7 @@ ${options.refreshSeconds ? html`<noscript><meta http-equiv="refresh" content="${
 <header class="top">
 <a class="brand" href="/">${brandMark(shell, theme)}</a>
 ${user ? navigation(options) : ''}
-${user ? signOut(user, options.formToken) : isWide(options) ? html`<a class="sign-out" href="/sign-in">${texts.nav.signIn}</a>` : ''}
+${user ? signOutForm(user, options.formToken) : isWide(options) ? html`<a class="sign-out" href="/sign-in">${texts.nav.signIn}</a>` : ''}
 </header>
 <main id="main" tabindex="-1">
 ${problem ? html`<p class="banner problem" role="alert">${problem}</p>` : ''}
@@ -153,7 +153,7 @@ function navigation({ current, showsInbox, user }: PageOptions): Html {
   return html`<nav class="tabs" aria-label="${texts.nav.main}">${entries.map(([path, label]) => html`<a href="${path}"${current === path ? raw(' aria-current="page"') : ''}>${label}</a>`)}</nav>`
 }
 
-function signOut(user: User, token: string): Html {
+function signOutForm(user: User, token: string): Html {
   return html`<form method="post" action="/sign-out" class="sign-out"><span class="who" title="${user.email}">${user.email}</span>${formToken(token)}<button class="plain">${texts.nav.signOut}</button></form>`
 }
 

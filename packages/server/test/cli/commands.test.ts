@@ -404,12 +404,12 @@ describe('the command line', () => {
     const freshOutput = await addApp('fresh', '--adopt')
     assert.match(freshOutput, /^Registered fresh\.\n/)
     const { data } = await runJson('apps', 'list')
-    const coversFromOf = new Map(
+    const coversFromById = new Map(
       data.map((app: { id: string; covers_from: string }) => [app.id, app.covers_from]),
     )
-    assert.match(String(coversFromOf.get('old')), /^\d{4}-.*Z$/)
+    assert.match(String(coversFromById.get('old')), /^\d{4}-.*Z$/)
     for (const id of ['console', 'hub', 'service-sdk', 'older', 'fresh'])
-      assert.equal(coversFromOf.get(id), null, id)
+      assert.equal(coversFromById.get(id), null, id)
   })
 
   test('apps add prints the four values that an OAuth client needs', async () => {
@@ -448,8 +448,8 @@ describe('the command line', () => {
 
   test('apps set changes the named settings and clears those with an empty value, and apps show shows all', async () => {
     const [one, two] = ['https://set.example.com/one', 'https://set.example.com/two']
-    const uris = ['--redirect-uri', one, '--redirect-uri', two, '--scope', 'keys:read']
-    await runJson('apps', 'add', 'set', '--name', 'Set', '--audience', one, '--trusted', ...uris)
+    const appOptions = ['--redirect-uri', one, '--redirect-uri', two, '--scope', 'keys:read']
+    await runJson('apps', 'add', 'set', '--name', 'Set', '--audience', one, '--trusted', ...appOptions)
     const changedApp = await runJson(
       'apps',
       'set',

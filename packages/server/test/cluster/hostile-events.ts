@@ -177,7 +177,7 @@ function withForeignTail(payload: Buffer, random: Random): Buffer {
 
 /** Changes the counter (its last four bytes are 23 to 26), so that the event is not refused as a replay. */
 function withOtherCounter(sealed: Buffer, random: Random): Buffer {
-  const changed = Buffer.from(sealed)
-  if (changed.length > 27) changed.writeUInt32BE(random.below(2 ** 32), 23)
-  return changed
+  const changedEvent = Buffer.from(sealed)
+  if (changedEvent.length > 27) changedEvent.writeUInt32BE(random.below(2 ** 32), 23)
+  return changedEvent
 }

@@ -99,7 +99,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   assert.deepEqual(forbiddenServer.calls(), 0)
   t.diagnostic(
     `${begunActs} acts in ${seconds(restartedAt - startedAt)} s with ${kills} kills; all delivered ${seconds(deliveredAt - restartedAt)} s later, ` +
-      `${endpoint.counts.calls} calls, ${endpoint.counts.accepted} accepted, of which ${repeatedEvents()} more than once`,
+      `${endpoint.counts.calls} calls, ${endpoint.counts.accepted} accepted, of which ${countRepeatedEvents()} more than once`,
   )
   await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
 
@@ -166,7 +166,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
     )
   }
 
-  function repeatedEvents(): number {
+  function countRepeatedEvents(): number {
     const allSequences = [...endpoint.acceptedSequences.values()]
     return allSequences.reduce((sum, sequences) => sum + sequences.length - new Set(sequences).size, 0)
   }

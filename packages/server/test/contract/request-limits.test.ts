@@ -275,13 +275,13 @@ test('beyond the maximum number of subjects the oldest are released, without los
   const { storage, clock } = await openTestStorage('sqlite', t)
   const store = storage.store.limitLeases
   const limiter = createRequestLimits({ clock, store, whenCutOff: 'closed', maxSubjects: 10 })
-  const hourlyLimit: RequestLimit[] = [{ limit: 1, per: 'hour' }]
+  const hourlyLimits: RequestLimit[] = [{ limit: 1, per: 'hour' }]
   for (let number = 0; number < 40; number++) {
-    assert.equal(await attempt(limiter, hourlyLimit, 1, `subject ${number}`), 'let through')
+    assert.equal(await attempt(limiter, hourlyLimits, 1, `subject ${number}`), 'let through')
     assert.ok(limiter.size <= 11)
   }
   for (let number = 0; number < 40; number++)
-    assert.equal(await attempt(limiter, hourlyLimit, 1, `subject ${number}`), 'rate_limited')
+    assert.equal(await attempt(limiter, hourlyLimits, 1, `subject ${number}`), 'rate_limited')
 })
 
 test('an idle subject is released', async t => {

@@ -172,9 +172,9 @@ export function openSockets({ port }: Pick<Target, 'port'>, count: number, t: Cl
   return sockets
 }
 
-const PIPELINED = 40
+const PIPELINE_LENGTH = 40
 
-/** Sends `count` requests, PIPELINED of them at once on each connection; returns the distinct response statuses. */
+/** Sends `count` requests, PIPELINE_LENGTH at once on each connection; returns the distinct response statuses. */
 export async function pipeline(
   server: Pick<Target, 'port'>,
   count: number,
@@ -186,14 +186,14 @@ export async function pipeline(
   const json = JSON.stringify(body)
   const credential = token && `Authorization: Bearer ${token}\r\n`
   const request = `POST ${path} HTTP/1.1\r\nHost: x\r\n${credential}Content-Type: application/json\r\nContent-Length: ${json.length}\r\n\r\n${json}`
-  const statuses = openSockets(server, count / PIPELINED, t).map(async socket => {
+  const statuses = openSockets(server, count / PIPELINE_LENGTH, t).map(async socket => {
     let received = ''
     socket.on('data', chunk => {
       received += chunk.toString('latin1')
     })
-    socket.write(request.repeat(PIPELINED))
+    socket.write(request.repeat(PIPELINE_LENGTH))
     const statusesSoFar = () => [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status!)
-    await until('all answers', () => socket.destroyed || statusesSoFar().length === PIPELINED, 60_000)
+    await until('all answers', () => socket.destroyed || statusesSoFar().length === PIPELINE_LENGTH, 60_000)
     socket.destroy()
     return statusesSoFar()
   })

@@ -35,7 +35,7 @@ probe('6', 'time goes on after the system clock was stepped back', SQLITE_ONLY, 
 })
 
 probe('7', 'a changed backup is refused', BOTH_ENGINES, async (engine, t) => {
-  const { file } = await backUp(engine, t)
+  const { file } = await backUpNewService(engine, t)
   const changedFile = `${file}.changed`
   changeBackup(file, changedFile, rows => rows.map(row => row.replace('"role":"user"', '"role":"admin"')))
   const { status, out } = await command(await freshSettings(engine, t), 'restore', changedFile)
@@ -43,7 +43,7 @@ probe('7', 'a changed backup is refused', BOTH_ENGINES, async (engine, t) => {
 })
 
 probe('7', 'a forged line of a journal is refused', BOTH_ENGINES, async (engine, t) => {
-  const { file, settings, userId } = await backUp(engine, t)
+  const { file, settings, userId } = await backUpNewService(engine, t)
   const journal = settings.KEYWAY_JOURNAL_DIR!
   const [name = ''] = readdirSync(journal)
   const forgedEntry = { type: 'user', at: Date.now(), id: userId, status: 'suspended' }
@@ -171,7 +171,7 @@ for (const [name, settings] of [
   })
 
 /** A backup of a service with one account. */
-async function backUp(engine: EngineName, t: CleanUps) {
+async function backUpNewService(engine: EngineName, t: CleanUps) {
   const settings = await freshSettings(engine, t)
   const server = await startWith(settings, t)
   const token = await server.signIn('ann@example.com')

@@ -77,13 +77,13 @@ forEachEngine(engine => {
     const currentDate = new Date(services.clock.now())
     for (const token of tokens)
       await jwtVerify(token, keySet, { audience: HUB, typ: 'agent_ws', currentDate })
-    const forged = tokens.map(token => altered(token))
+    const forgedTokens = tokens.map(token => altered(token))
     const verified = await Promise.all(
-      [...tokens, ...forged].map(token => services.agentTokens.verify(token)),
+      [...tokens, ...forgedTokens].map(token => services.agentTokens.verify(token)),
     )
     assert.deepEqual(
       verified.map(claims => claims !== null),
-      [...tokens.map(() => true), ...forged.map(() => false)],
+      [...tokens.map(() => true), ...forgedTokens.map(() => false)],
     )
   })
 

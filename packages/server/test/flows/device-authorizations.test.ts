@@ -30,7 +30,7 @@ forEachEngine(engine => {
     assert.match(codes.userCode, /^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/)
     assert.deepEqual([codes.expiresIn, codes.interval], [600, 5])
     assert.equal(await poll(services, codes), 'authorization_pending')
-    const person = await personOf(services)
+    const person = await signInPerson(services)
     const typedUserCode = codes.userCode.toLowerCase().replace('-', ' ')
     const foundAuthorization = await deviceAuthorizations.findByTypedCode(
       typedUserCode,
@@ -125,7 +125,7 @@ forEachEngine(engine => {
 
   test('approving needs a sign-in of the last 30 minutes; denying does not', async t => {
     const services = await openServices(engine, t)
-    const person = await personOf(services)
+    const person = await signInPerson(services)
     services.clock.advance(MAX_SIGN_IN_AGE - 1)
     const [early, late] = [await requestCodes(services), await requestCodes(services)]
     const idOf = async ({ ticket, userCode }: typeof early) =>
@@ -207,7 +207,7 @@ async function poll(
   return 'granted' in outcome ? outcome.granted : outcome.refused
 }
 
-async function personOf(services: Services) {
+async function signInPerson(services: Services) {
   const { token } = await services.sendTo(ADA)
   return services.magicLinks.verify({ token, email: address(ADA) }, 'page', caller())
 }
@@ -217,7 +217,7 @@ async function decide(
   { ticket, userCode }: { ticket: string; userCode: string },
   decision: 'approved' | 'denied',
 ) {
-  const person = await personOf(services)
+  const person = await signInPerson(services)
   const foundAuthorization = await services.deviceAuthorizations.findByLink(ticket, userCode)
   assert.equal(
     await services.deviceAuthorizations.decide(foundAuthorization!.id, decision, person, caller()),

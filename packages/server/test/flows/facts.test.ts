@@ -296,31 +296,31 @@ forEachEngine(engine => {
     assert.deepEqual(await factsOf(tx => tx.apiKeys.update(newId(NOW), id, narrowerNetworks, NOW + 1)), [])
     assert.deepEqual(await factsOf(tx => tx.apiKeys.revoke(id, NOW + 1, BY_CALLER)), revocationFacts(id, 1))
     assert.deepEqual(await factsOf(tx => tx.apiKeys.revoke(id, NOW + 2, BY_CALLER)), [])
-    const revokedByOperator = await insert()
+    const keyRevokedByOperator = await insert()
     assert.deepEqual(
-      await factsOf(tx => tx.apiKeys.revoke(revokedByOperator.id, NOW + 1, { at: NOW + 1, caller: null })),
-      revocationFacts(revokedByOperator.id, 1, 'null null'),
+      await factsOf(tx => tx.apiKeys.revoke(keyRevokedByOperator.id, NOW + 1, { at: NOW + 1, caller: null })),
+      revocationFacts(keyRevokedByOperator.id, 1, 'null null'),
     )
 
     const replace = (old: string, expiresAt: number) => (tx: Transaction) =>
       tx.apiKeys.replace(old, newId(NOW), expiresAt, NOW + 1, BY_CALLER.caller)
-    const replacedAtOnce = await insert()
+    const keyReplacedAtOnce = await insert()
     assert.deepEqual(
-      await factsOf(replace(replacedAtOnce.id, NOW + 1)),
-      revocationFacts(replacedAtOnce.id, 1),
+      await factsOf(replace(keyReplacedAtOnce.id, NOW + 1)),
+      revocationFacts(keyReplacedAtOnce.id, 1),
     )
-    assert.deepEqual(await factsOf(replace(replacedAtOnce.id, NOW + 1)), [])
+    assert.deepEqual(await factsOf(replace(keyReplacedAtOnce.id, NOW + 1)), [])
     const endingFact = (key: string, at: number) => `ending: api_key ${key} of ${user.id} at ${at}`
-    const endingInFeed = await insert()
-    assert.deepEqual(await factsOf(replace(endingInFeed.id, NOW + FEED_WINDOW)), [
-      ...restrictionFacts(endingInFeed.id, 1),
-      endingFact(endingInFeed.id, FEED_WINDOW),
+    const keyEndingInFeed = await insert()
+    assert.deepEqual(await factsOf(replace(keyEndingInFeed.id, NOW + FEED_WINDOW)), [
+      ...restrictionFacts(keyEndingInFeed.id, 1),
+      endingFact(keyEndingInFeed.id, FEED_WINDOW),
     ])
     // No ending is recorded if the old key expires after FEED_WINDOW: tokens from before the rotation expire sooner.
-    const endingAfterFeed = await insert()
+    const keyEndingAfterFeed = await insert()
     assert.deepEqual(
-      await factsOf(replace(endingAfterFeed.id, NOW + 1 + FEED_WINDOW)),
-      restrictionFacts(endingAfterFeed.id, 1),
+      await factsOf(replace(keyEndingAfterFeed.id, NOW + 1 + FEED_WINDOW)),
+      restrictionFacts(keyEndingAfterFeed.id, 1),
     )
     const keyExpiringBefore = await insert({ expiresAt: NOW + SECOND })
     assert.deepEqual(

@@ -10,7 +10,7 @@ import { caller, openServices, PUBLIC_URL, type Services } from '../support/serv
 
 const INACTIVE_ANSWER = { active: false }
 
-async function withCredentials(services: Services, expiresAt: number | null = null) {
+async function openCredentials(services: Services, expiresAt: number | null = null) {
   const { user, session, tokens } = await services.signIn('ada@example.com')
   const newKey = {
     name: null,
@@ -28,7 +28,7 @@ async function withCredentials(services: Services, expiresAt: number | null = nu
 forEachEngine(engine => {
   test('introspection of a valid key, access token or agent token returns its subject and scopes', async t => {
     const services = await openServices(engine, t)
-    const { user, session, accessToken, key, apiKey, token, introspect } = await withCredentials(services)
+    const { user, session, accessToken, key, apiKey, token, introspect } = await openCredentials(services)
     const shownFields = async (text: string) => {
       const { active, type, sub, client_id, scope, key_id, sid } = (await introspect(text)) as Record<
         string,
@@ -51,7 +51,7 @@ forEachEngine(engine => {
 
   test('introspection of anything unknown returns only `active: false`', async t => {
     const services = await openServices(engine, t)
-    const { introspect, tokens } = await withCredentials(services)
+    const { introspect, tokens } = await openCredentials(services)
     const payloadWithNul = Buffer.from(JSON.stringify({ aud: 'a\0b' })).toString('base64url')
     for (const text of [
       '',
@@ -68,14 +68,14 @@ forEachEngine(engine => {
 
   test('revoking a key makes its agent tokens inactive', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, key, token, introspect } = await withCredentials(services)
+    const { user, apiKey, key, token, introspect } = await openCredentials(services)
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     assert.deepEqual([await introspect(key), await introspect(token)], [INACTIVE_ANSWER, INACTIVE_ANSWER])
   })
 
   test('a rotation with a short overlap makes issued agent tokens inactive', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, token, introspect } = await withCredentials(services)
+    const { user, apiKey, token, introspect } = await openCredentials(services)
     await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
     services.clock.advance(60 * SECOND - 1)
     assert.equal((await introspect(token)).active, true)
@@ -85,14 +85,14 @@ forEachEngine(engine => {
 
   test('the end of a session makes its access tokens inactive', async t => {
     const services = await openServices(engine, t)
-    const { user, session, accessToken, introspect } = await withCredentials(services)
+    const { user, session, accessToken, introspect } = await openCredentials(services)
     await services.sessions.end(user.id, session.id, caller())
     assert.deepEqual(await introspect(accessToken), INACTIVE_ANSWER)
   })
 
   test('suspending the owner makes all credentials inactive; activating restores keys and their tokens', async t => {
     const services = await openServices(engine, t)
-    const { user, key, token, accessToken, introspect } = await withCredentials(services)
+    const { user, key, token, accessToken, introspect } = await openCredentials(services)
     const activeStates = async () =>
       (await Promise.all([key, token, accessToken].map(text => introspect(text)))).map(({ active }) => active)
     await services.users.suspend(user.id)
@@ -103,7 +103,7 @@ forEachEngine(engine => {
 
   test('an expired key and its tokens are inactive', async t => {
     const services = await openServices(engine, t)
-    const { key, token, introspect } = await withCredentials(services, services.clock.now() + MINUTE)
+    const { key, token, introspect } = await openCredentials(services, services.clock.now() + MINUTE)
     services.clock.advance(MINUTE - 1)
     assert.deepEqual([(await introspect(key)).active, (await introspect(token)).active], [true, true])
     services.clock.advance(1)
@@ -112,7 +112,7 @@ forEachEngine(engine => {
 
   test('a token for a registered app’s audience is active', async t => {
     const services = await openServices(engine, t)
-    const { key, introspect } = await withCredentials(services)
+    const { key, introspect } = await openCredentials(services)
     const audience = 'https://shop.example.com'
     await createApps(services).register({ id: 'shop', name: 'Shop', audience, verifyUrl: null })
     const { token } = await services.agentTokens.exchange(key, audience, caller())
@@ -122,7 +122,7 @@ forEachEngine(engine => {
 
   test('introspection changes nothing', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, session, key, accessToken, introspect } = await withCredentials(services)
+    const { user, apiKey, session, key, accessToken, introspect } = await openCredentials(services)
     const rowsBefore = [
       await services.apiKeys.get(user.id, apiKey.id),
       await services.store.sessions.find(session.id),
@@ -139,7 +139,7 @@ forEachEngine(engine => {
 
   test('the revocation feed contains each ended key, session and user of the last 20 minutes', async t => {
     const services = await openServices(engine, t)
-    const { user, session, apiKey } = await withCredentials(services)
+    const { user, session, apiKey } = await openCredentials(services)
     const feed = createRevocations(services)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
     let receivedCount = 0
@@ -161,7 +161,7 @@ forEachEngine(engine => {
 
   test('the feed contains a rotated key when its overlap ends, since older tokens may be valid longer', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey } = await withCredentials(services)
+    const { user, apiKey } = await openCredentials(services)
     const feed = createRevocations(services)
     const startPage = (await feed.since(null, 2))!
     await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
@@ -182,7 +182,7 @@ forEachEngine(engine => {
 
   test('a page of the revocation feed whose keys are all active is empty, with has_more', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, session } = await withCredentials(services)
+    const { user, apiKey, session } = await openCredentials(services)
     for (const network of ['10.0.0.0/8', '11.0.0.0/8'])
       await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: [network] }, 'person')
     services.clock.advance(1)
@@ -196,7 +196,7 @@ forEachEngine(engine => {
 
   test('the feed continues from its cursor without gaps, and refuses an invalid cursor', async t => {
     const services = await openServices(engine, t)
-    const { user } = await withCredentials(services)
+    const { user } = await openCredentials(services)
     const feed = createRevocations(services)
     const ids: string[] = []
     const newKey = { name: null, scopes: null, expiresAt: null, appId: 'hub', allowedNetworks: [] }
@@ -226,7 +226,7 @@ forEachEngine(engine => {
 
   test('a cursor stays behind late commits, but never goes back before an entry that it has passed', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, session } = await withCredentials(services)
+    const { user, apiKey, session } = await openCredentials(services)
     const feed = createRevocations(services)
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
@@ -245,7 +245,7 @@ forEachEngine(engine => {
 
   test('a cursor as old as the feed skips the entries that it has passed, and an older one gets the whole feed only', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, session } = await withCredentials(services)
+    const { user, apiKey, session } = await openCredentials(services)
     const feed = createRevocations(services)
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())

@@ -6,7 +6,7 @@ import { openServer } from '../support/http.ts'
 
 const SMALL_POOL = 5
 /** Pipelined requests per connection. */
-const PIPELINED = 10
+const PIPELINE_LENGTH = 10
 const NO_LIMIT = [{ window: 'minute' as const, limit: 1_000_000 }]
 
 type Server = Awaited<ReturnType<typeof openServer>>
@@ -126,8 +126,8 @@ async function pipeline(
   const json = JSON.stringify(body)
   const request = `POST ${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.1\r\nContent-Type: application/json\r\nContent-Length: ${json.length}\r\n\r\n${json}`
   const statuses = await Promise.all(
-    Array.from({ length: count / PIPELINED }, () =>
-      answersOf(connect(port, '127.0.0.1'), request.repeat(PIPELINED)),
+    Array.from({ length: count / PIPELINE_LENGTH }, () =>
+      answersOf(connect(port, '127.0.0.1'), request.repeat(PIPELINE_LENGTH)),
     ),
   )
   const counts = new Map<number, number>()
@@ -143,7 +143,7 @@ function answersOf(socket: Socket, requests: string): Promise<number[]> {
     socket.on('close', () => resolve(statuses()))
     socket.on('data', chunk => {
       received += chunk.toString('latin1')
-      if (statuses().length === PIPELINED) socket.destroy()
+      if (statuses().length === PIPELINE_LENGTH) socket.destroy()
     })
     socket.write(requests)
   })

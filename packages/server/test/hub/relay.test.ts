@@ -32,11 +32,11 @@ describe('the relay', () => {
     await services.storage.store.presence.heartbeat(deadNode)
     const thirdNode = await openHub(services, t) // The new node reads the list of nodes, which has the dead one.
     const senders = Array.from({ length: 5 }, () => newId(now))
-    const floods = senders.flatMap(sender =>
+    const floodSends = senders.flatMap(sender =>
       Array.from({ length: 1100 }, () => thirdNode.hub.sendTo(sender, 'all', 'flood').catch(() => null)),
     )
     assert.equal((await thirdNode.hub.sendTo(userId, agent.id, 'through'))?.delivered, 1)
-    await Promise.all(floods)
+    await Promise.all(floodSends)
   })
 
   test('a node that left a request unanswered is not awaited until it sends something', async t => {

@@ -320,10 +320,10 @@ describe('a resume token', () => {
       (await connect(services, url, receiverKey, { ready: forgedReady, lastSeq: 0 })).ready.resumed,
       false,
     )
-    const resumedOnce = await connect(services, url, receiverKey, { ready, lastSeq: 0 })
-    assert.equal(resumedOnce.ready.resumed, true)
+    const firstResumption = await connect(services, url, receiverKey, { ready, lastSeq: 0 })
+    assert.equal(firstResumption.ready.resumed, true)
     assert.equal((await connect(services, url, receiverKey, { ready, lastSeq: 0 })).ready.resumed, false)
-    await resumedOnce.flush()
+    await firstResumption.flush()
   })
 
   test('resumes one connection in twenty concurrent uses', async t => {

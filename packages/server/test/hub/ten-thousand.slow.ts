@@ -27,7 +27,7 @@ interface Connection {
 test('10,000 connections on one node renew in place without a disconnect', { timeout: 300_000 }, async t => {
   await using hub = await startHubProcess()
   const firstTokens = await hub.tokens(AGENTS + SPARE_AGENTS, USERS)
-  const measuredEmpty = await hub.measure()
+  const emptyMeasurement = await hub.measure()
   await hub.advance(TOKEN_LIFETIME_MS - REMAINING_MS)
 
   const startedAt = performance.now()
@@ -40,8 +40,8 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
     )
   }
   const connectMs = performance.now() - startedAt
-  const measuredFull = await hub.measure()
-  assert.equal(measuredFull.connections, AGENTS + SPARE_AGENTS)
+  const fullMeasurement = await hub.measure()
+  assert.equal(fullMeasurement.connections, AGENTS + SPARE_AGENTS)
   const [agents, spares] = [connections.slice(0, AGENTS), connections.slice(AGENTS)]
 
   const secondTokens = await hub.tokens(AGENTS, USERS)
@@ -64,10 +64,10 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
     )
   }
   await until(() => spares.every(connection => connection.closed !== undefined))
-  const measuredAfter = await hub.measure()
+  const finalMeasurement = await hub.measure()
 
   const growthPerConnection = (what: 'heapBytes' | 'residentBytes') =>
-    ((measuredFull[what] - measuredEmpty[what]) / measuredFull.connections / 1024).toFixed(1)
+    ((fullMeasurement[what] - emptyMeasurement[what]) / fullMeasurement.connections / 1024).toFixed(1)
   t.diagnostic(`connected ${connections.length} in ${(connectMs / 1000).toFixed(1)} s`)
   t.diagnostic(
     `renewed at once: p50 ${ms(quantile(renewalMs, 0.5))}, p99 ${ms(quantile(renewalMs, 0.99))}, last ${ms(Math.max(...renewalMs))}`,
@@ -75,11 +75,11 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
   t.diagnostic(
     `a connection: ${growthPerConnection('heapBytes')} KiB of heap, ${growthPerConnection('residentBytes')} KiB resident`,
   )
-  t.diagnostic(`one tick ${measuredAfter.tickMs.toFixed(2)} ms`)
+  t.diagnostic(`one tick ${finalMeasurement.tickMs.toFixed(2)} ms`)
   t.diagnostic(`drops ${agents.filter(connection => connection.closed !== undefined).length} of ${AGENTS}`)
   assert.deepEqual([...new Set(spares.map(connection => connection.closed))], [4408])
   assert.equal(agents.filter(connection => connection.closed !== undefined).length, 0)
-  assert.equal(measuredAfter.connections, AGENTS)
+  assert.equal(finalMeasurement.connections, AGENTS)
   for (const { socket } of agents) socket.terminate()
 })
 

@@ -18,7 +18,7 @@ const ADA = 'ada@example.com'
 const CENT = MICROS_PER_DOLLAR / 100
 const NEW_KEY = { name: 'Robot', scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
-async function withKey(services: Services, spend: SpendLimit[] = []) {
+async function openKey(services: Services, spend: SpendLimit[] = []) {
   const { user } = await services.signIn(ADA)
   const createdKey = await services.apiKeys.create(
     user.id,
@@ -45,7 +45,7 @@ async function anotherNode(services: Services, t: Parameters<typeof openServices
 forEachEngine(engine => {
   test('80 and 100 % of a spend limit are mailed once each and period, with charges raced on two nodes', async t => {
     const services = await openServices(engine, t)
-    const { userId, apiKey, events } = await withKey(services, [{ amount: 10 * CENT, per: 'day' }])
+    const { userId, apiKey, events } = await openKey(services, [{ amount: 10 * CENT, per: 'day' }])
     const { onSpend } = services.apiKeys.alerts
     const nodes = [
       createCharges({ ...services, onSpend }),
@@ -57,29 +57,29 @@ forEachEngine(engine => {
     const chargeRequest = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
     const charge = (name: string, n = 0) =>
       untilAnswered(nodes[n % 2]!, { id: 'hub' }, chargeRequest, `${name}-${n}-0000000000`)
-    const percents = async () =>
+    const readPercents = async () =>
       (await services.mailsTo(ADA, 'api_key_limit')).map(({ percent }) => percent).sort()
     await Promise.all(Array.from({ length: 7 }, (_, n) => charge('first', n)))
-    assert.deepEqual(await percents(), [])
+    assert.deepEqual(await readPercents(), [])
     await charge('eighth')
-    assert.deepEqual(await percents(), [80])
+    assert.deepEqual(await readPercents(), [80])
     const [atEightyPercent] = await services.mailsTo(ADA, 'api_key_limit')
     assert.deepEqual([atEightyPercent!.allowed, atEightyPercent!.used], [10 * CENT, 8 * CENT])
     await Promise.all(Array.from({ length: 20 }, (_, n) => charge('raced', n)))
-    assert.deepEqual(await percents(), [100, 80])
+    assert.deepEqual(await readPercents(), [100, 80])
     assert.equal((await events('api_key_limit_near')).length, 1)
     assert.equal((await events('api_key_limit_reached')).length, 1)
     const [mail] = await services.mailsTo(ADA, 'api_key_limit')
     assert.deepEqual([mail!.limit, mail!.per, mail!.keyName], ['spend', 'day', 'Robot'])
     services.clock.advance(DAY)
     await Promise.all(Array.from({ length: 8 }, (_, n) => charge('tomorrow', n)))
-    assert.deepEqual(await percents(), [100, 80, 80])
+    assert.deepEqual(await readPercents(), [100, 80, 80])
   })
 
   test('of one kind an account gets a hundred notices a day; other kinds are not affected, and every event is recorded', async t => {
     const services = await openServices(engine, t)
     const { clock, storage } = services
-    const { userId, apiKey, events } = await withKey(services)
+    const { userId, apiKey, events } = await openKey(services)
     await storage.transaction(async tx => {
       for (let n = 0; n <= MAX_NOTICES_PER_DAY; n++)
         await tx.apiKeys.insert(aKey(userId, { expiresAt: clock.now() + 7 * DAY, lastUsedAt: null }))
@@ -101,7 +101,7 @@ forEachEngine(engine => {
 
   test('a charge that is refused for a limit causes the mail that it is reached, also below 80 %', async t => {
     const services = await openServices(engine, t)
-    const { userId, apiKey } = await withKey(services, [{ amount: 10 * CENT, per: 'total' }])
+    const { userId, apiKey } = await openKey(services, [{ amount: 10 * CENT, per: 'total' }])
     const charges = createCharges({ ...services, onSpend: services.apiKeys.alerts.onSpend })
     const chargeRequest = { userId, keyId: apiKey.id, amount: 11 * CENT, description: 'a call' }
     for (const n of [1, 2])
@@ -119,7 +119,7 @@ forEachEngine(engine => {
   test('alerts about request limits and quotas are mailed with the next flush, once a day over all nodes', async t => {
     const services = await openServices(engine, t)
     const secondNode = await anotherNode(services, t)
-    const { apiKey, events } = await withKey(services)
+    const { apiKey, events } = await openKey(services)
     const requests: LimitAlert = { limit: 'requests', per: 'second', percent: 100, allowed: 5, used: 5 }
     const quota: LimitAlert = { limit: 'quota', per: 'month', percent: 80, allowed: 10, used: 8 }
     const recordUsesOnBothNodes = async () => {
@@ -194,7 +194,7 @@ forEachEngine(engine => {
 
   test('a key that is used from a new network is a security event each time and a mail once a day', async t => {
     const services = await openServices(engine, t)
-    const { useFrom, events } = await withKey(services)
+    const { useFrom, events } = await openKey(services)
     const noticeCounts = async () => [
       (await services.mailsTo(ADA, 'api_key_new_network')).length,
       (await events('api_key_new_network')).length,
@@ -219,7 +219,7 @@ forEachEngine(engine => {
 
   test('a use from a new network is noticed between uses from a known one within one flush', async t => {
     const services = await openServices(engine, t)
-    const { key, useFrom, events } = await withKey(services)
+    const { key, useFrom, events } = await openKey(services)
     await useFrom('192.0.2.1')
     await services.agentTokens.exchange(key, undefined, caller('198.51.100.7'))
     await useFrom('192.0.2.1')
@@ -230,7 +230,7 @@ forEachEngine(engine => {
   test('a new network that two nodes see at once is announced once, and one that a restart forgot is known', async t => {
     const services = await openServices(engine, t)
     const secondNode = await anotherNode(services, t)
-    const { useFrom, events } = await withKey(services)
+    const { useFrom, events } = await openKey(services)
     await useFrom('192.0.2.1')
     await Promise.all([useFrom('198.51.100.7'), useFrom('198.51.100.8', secondNode)])
     await useFrom('192.0.2.1', await anotherNode(services, t))
@@ -240,7 +240,7 @@ forEachEngine(engine => {
 
   test('of a key that is used from everywhere a bounded number of networks is kept, for 90 days', async t => {
     const services = await openServices(engine, t)
-    const { useFrom, events } = await withKey(services)
+    const { useFrom, events } = await openKey(services)
     const { clock } = services
     for (let n = 0; n < MAX_KNOWN_NETWORKS + 6; n++) await useFrom(`198.51.${n}.1`)
     assert.equal((await events('api_key_new_network')).length, MAX_KNOWN_NETWORKS - 1)
@@ -255,7 +255,7 @@ forEachEngine(engine => {
 
   test('a dormant key in use again is a security event beside its mail', async t => {
     const services = await openServices(engine, t)
-    const { useFrom, events } = await withKey(services)
+    const { useFrom, events } = await openKey(services)
     services.clock.advance(DORMANT_AFTER)
     await useFrom('192.0.2.1')
     await useFrom('192.0.2.1')

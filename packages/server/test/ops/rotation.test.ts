@@ -38,8 +38,8 @@ test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of no
   await traffic.answered(SOME_CALLS)
   await runCommand(services(), 'keys reseal')
   const { secrets, storage } = services()
-  const countBySecret = await storage.store.instance.countBySecret()
-  assert.deepEqual([...countBySecret.keys()], [secrets.fingerprint])
+  const countsBySecret = await storage.store.instance.countBySecret()
+  assert.deepEqual([...countsBySecret.keys()], [secrets.fingerprint])
   await pair.restartOneByOne(NEW_SECRET)
   const keyResponses = await Promise.all(
     pair.live().map(({ origin }) => call(origin, 'GET', '/.well-known/jwks.json')),

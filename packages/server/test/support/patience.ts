@@ -18,10 +18,10 @@ export function patienceMs(ms: number = DEFAULT_TIMEOUT_MS): number {
 /** Settles like `value`, or rejects after `patienceMs(ms)`. @throws Error that contains `what`, after the timeout */
 export async function inTime<Value>(what: string, value: Promise<Value>, ms?: number): Promise<Value> {
   const timeout = patienceMs(ms)
-  const timedOut = Promise.withResolvers<never>()
-  const timer = setTimeout(() => timedOut.reject(new Error(`not within ${timeout} ms: ${what}`)), timeout)
+  const expiry = Promise.withResolvers<never>()
+  const timer = setTimeout(() => expiry.reject(new Error(`not within ${timeout} ms: ${what}`)), timeout)
   try {
-    return await Promise.race([value, timedOut.promise])
+    return await Promise.race([value, expiry.promise])
   } finally {
     clearTimeout(timer)
   }

@@ -56,7 +56,7 @@ describe('an instrumented module', () => {
     const { stripTypeScriptTypes } = await import('node:module')
     const javaScript = stripTypeScriptTypes(SOURCE)
     const mutants = mutantsOf(SOURCE)
-    const { code, statics } = instrument(SOURCE, mutants, mutant => mutants.indexOf(mutant))
+    const { code, staticIds } = instrument(SOURCE, mutants, mutant => mutants.indexOf(mutant))
     const originalResult = await resultOf(javaScript, -1)
     assert.deepEqual(await resultOf(code, -1), originalResult)
     let differingCount = 0
@@ -71,7 +71,7 @@ describe('an instrumented module', () => {
     )
     const operators = new Set(mutants.map(({ operator }) => operator))
     assert.equal(operators.size, 16, [...operators].join())
-    const loadTimeKeys = mutants.filter((_, id) => statics.has(id)).map(({ key }) => key)
+    const loadTimeKeys = mutants.filter((_, id) => staticIds.has(id)).map(({ key }) => key)
     assert.ok(loadTimeKeys.includes('LIMITS: 60 * 1000: * → /'), loadTimeKeys.join())
     assert.ok(!loadTimeKeys.some(key => key.startsWith('traceOf')), loadTimeKeys.join())
   })

@@ -6,7 +6,7 @@ import { createAddressRule } from '../../src/outgoing/addresses.ts'
 import { createOutgoing, OutgoingError } from '../../src/outgoing/outgoing.ts'
 import { inTime, until } from '../support/patience.ts'
 
-type Done = (error: Error | null, addresses: LookupAddress[]) => void
+type LookupCallback = (error: Error | null, addresses: LookupAddress[]) => void
 
 const LOCAL_NETWORKS = ['127.0.0.0/8', '::1/128']
 
@@ -131,7 +131,7 @@ test('of many calls to names whose server is silent, two at a time are looked up
 test('silent name servers of clients and of one webhook hold up no call to another webhook', async t => {
   const { url } = await serve(t, (_request, response) => void response.end('answered'))
   const pendingLookups: (() => void)[] = []
-  const resolve = ((name: string, options: LookupAllOptions, done: Done) => {
+  const resolve = ((name: string, options: LookupAllOptions, done: LookupCallback) => {
     if (name === 'localhost') lookup(name, options, done)
     else pendingLookups.push(() => done(new Error('no such name'), []))
   }) as never

@@ -168,10 +168,10 @@ test('a printed page contains no key, and scripts cannot read the session token'
 
   await page.emulateMedia({ media: 'print' })
   assert.ok(!(await page.evaluate<string>('document.body.innerText')).includes(key))
-  const scriptReadable = await page.evaluate<string>(
+  const scriptReadableState = await page.evaluate<string>(
     'JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])',
   )
-  assert.equal(scriptReadable, '[{},{},""]')
+  assert.equal(scriptReadableState, '[{},{},""]')
   for (const cookie of await context.cookies()) {
     assert.ok(cookie.httpOnly && cookie.sameSite === 'Lax', cookie.name)
   }

@@ -72,8 +72,8 @@ forEachEngine(engine => {
     const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
     const verifiedToken = await jwtVerify(tokens.access_token, jwks, { issuer: web.url, audience: web.url })
     assert.equal(verifiedToken.payload.client_id, 'shop')
-    const idToken = await jwtVerify(tokens.id_token!, jwks, { issuer: web.url, audience: 'shop' })
-    assert.equal(idToken.protectedHeader.alg, 'RS256')
+    const verifiedIdToken = await jwtVerify(tokens.id_token!, jwks, { issuer: web.url, audience: 'shop' })
+    assert.equal(verifiedIdToken.protectedHeader.alg, 'RS256')
 
     const freshTokens = await client.refreshTokenGrant(config, tokens.refresh_token!)
     assert.notEqual(freshTokens.refresh_token, tokens.refresh_token)
