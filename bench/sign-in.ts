@@ -251,11 +251,11 @@ interface BareCommits {
   oneByOne: number
   /** As `oneByOne`, with `CONCURRENCY` accounts per commit: the upper bound of what shared commits can reach. */
   together: number
-  /** Processor time per account of `together`. */
+  /** Processor time per account with `CONCURRENCY` accounts per commit. */
   cpuMicroseconds: number
 }
 
-/** Runs the statements of verifications without the service: those of one account a commit, then of `CONCURRENCY`. */
+/** Runs the statements of verifications without the service: with one account per commit, then with `CONCURRENCY`. */
 async function measureBareCommits(
   database: BenchDatabase,
   call: Call,

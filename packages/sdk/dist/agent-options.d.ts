@@ -95,7 +95,7 @@ export type PresenceEvent =
     type: 'presence';
     connections: AgentConnectionObject[];
 }
-/** A connection was opened, or its agent now uses another key. */
+/** A connection is ready, or a listed one now uses another key, or its key has another name. */
  | {
     type: 'joined';
     connection: AgentConnectionObject;

@@ -152,7 +152,7 @@ export class PendingSends {
             pending.sentOn = connection;
         }
     }
-    /** A message keeps its sequence number for the whole session, so that the hub accepts it once. */
+    /** A message keeps its sequence number for the whole hub session, so that the hub accepts it once. */
     #assignSeq(pending) {
         if (pending.numberedIn === this.#session)
             return;

@@ -103,7 +103,7 @@ export interface AgentDisconnected {
 export type PresenceEvent =
   /** All open connections. Comes first, and after each reconnection, since changes may have been missed. */
   | { type: 'presence'; connections: AgentConnectionObject[] }
-  /** A connection was opened, or its agent now uses another key. */
+  /** A connection is ready, or a listed one now uses another key, or its key has another name. */
   | { type: 'joined'; connection: AgentConnectionObject }
   | { type: 'left'; connectionId: string; reason: string }
 

@@ -36,7 +36,7 @@ interface PendingSend {
   frame: SendFrame
   bytes: number
   sentOn: HubConnection | undefined
-  /** The session that numbered the frame with `frame.seq`. */
+  /** The hub session (`#session`) to which the number `frame.seq` belongs. */
   numberedIn: object | undefined
   isAborted: boolean
   removeAbortListener(): void
@@ -179,7 +179,7 @@ export class PendingSends {
     }
   }
 
-  /** A message keeps its sequence number for the whole session, so that the hub accepts it once. */
+  /** A message keeps its sequence number for the whole hub session, so that the hub accepts it once. */
   #assignSeq(pending: PendingSend): void {
     if (pending.numberedIn === this.#session) return
     pending.numberedIn = this.#session

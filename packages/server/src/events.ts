@@ -30,8 +30,9 @@ export type RelayCommand =
   /** Only requests an answer, which arrives after everything that the other node published before it. */
   | { op: 'ping'; relayVersion?: number }
   /**
-   * The sender has connections of these users; see hub/locations.ts. `targets`: the ids of connections and keys about
-   * which it told the receiver that it has none (`Absence.lacks`), which ends now; see hub/receivers.ts.
+   * The sender has connections of these users; see hub/locations.ts. `targets`: the ids of connections and keys for
+   * which it told the receiver earlier that it has no connection (`Absence.lacks`), and is getting one now; see
+   * hub/receivers.ts.
    */
   | { op: 'enter'; userIds: readonly string[]; targets?: readonly string[] }
 

@@ -87,8 +87,8 @@ class Watching:
             self._push({"type": "left", "connection_id": frame["connection_id"], "reason": frame["reason"]})
 
     def handle_error(self, connection: HubConnection, frame: Frame) -> bool:
-        """Returns whether the error is about a watch. If that is still the current one, ends all iterators, or, if rate
-        limited, watches again after a pause."""
+        """Returns whether the error is about a watch. If it is about the current watch, ends all iterators or, if
+        that was rate limited, watches again after a pause."""
         if frame.get("id") != WATCH_ID:
             return False
         if connection is not self._watched_over:

@@ -41,8 +41,8 @@ export type ApiKeyList = PageOptions & {
     external_id?: string;
 };
 /**
- * Calls about API keys. Creating and rotating keys needs a session; a key with `keys:read` or `keys:write` may do the
- * rest, but may only narrow networks and tighten limits.
+ * Calls about API keys. Creating and rotating keys needs a session. A key with `keys:read` may read keys, and one with
+ * `keys:write` may change and revoke them, but only narrow their networks and tighten their limits.
  */
 export declare class ApiKeyCalls {
     #private;

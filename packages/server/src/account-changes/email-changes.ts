@@ -52,8 +52,9 @@ export interface EmailChanges {
   inspect(userId: string, token: string): Promise<{ side: ChangeSide; change: EmailChange } | null>
   /**
    * Confirms by one of the two links, in any session of the account. The second confirmation changes the address and
-   * ends all sessions but the one that requested the change; keys stay valid. A token without a session of the account
-   * confirms nothing: otherwise whoever clicks carelessly could move a stranger's account to their own address.
+   * ends all sessions but the one that requested the change; keys stay valid. The link alone,
+   * without a session of the account, confirms nothing: otherwise a stranger could request a change of their account to
+   * somebody's address, and this person's careless click would confirm it.
    *
    * @throws KeywayError `invalid_request` if the link is not, or no longer, valid for this account, or if the new
    *   address has an account meanwhile

@@ -3,7 +3,7 @@ import { KeywayError } from '../errors.ts'
 import { type BodyFormat, expectBody, tooLarge } from './body.ts'
 import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 
-/** Limits of all bodies that are arriving at the same time. Each has the time limit `HTTP_TIMEOUTS.requestMs`. */
+/** Limits of all bodies that are arriving at the same time. Each body must arrive within `HTTP_TIMEOUTS.requestMs`. */
 export interface IntakeLimits {
   bodies: number
   /** Per network; all clients behind an untrusted proxy are one network. */

@@ -7,9 +7,9 @@ export function statisticsObject({ start, ...values }: StatisticBucket) {
 }
 
 /**
- * CSV (RFC 4180) with one record per bucket: the fields of the object, with the sum in `refused`, then a column
- * `refused_…` for each error code that occurs. All cells are numbers, times or empty, so that none needs quotes or
- * could be read as a formula by a spreadsheet.
+ * CSV (RFC 4180) with one record per bucket: its start, its gauges and totals, the number of all refused requests, and
+ * a column `refused_…` for each error code that occurs. All cells are numbers, times or empty, so that none needs
+ * quotes or could be read as a formula by a spreadsheet.
  */
 export function statisticsCsv(buckets: readonly StatisticBucket[]): string {
   const codes = [...new Set(buckets.flatMap(({ refused }) => Object.keys(refused)))].sort()

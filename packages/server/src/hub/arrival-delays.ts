@@ -1,9 +1,9 @@
 import { SECOND } from '../clock.ts'
 
 /**
- * Length of a period. A node's baseline is its fastest message of the current and the previous period. These are long
- * enough to notice a delay of some seconds, and short enough for a baseline that is right again soon after a suspension
- * of the node's machine, which stops its clock.
+ * Length of a period. A node's baseline is its fastest message of the current and the previous period, so a change that
+ * lasts longer becomes the baseline. Periods are long enough for a delay that lasts some seconds to be noticed, and
+ * short enough for the baseline to adapt soon after a suspension of the node's machine, which stops its clock.
  */
 const PERIOD_MS = 10 * SECOND
 

@@ -121,7 +121,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     await arrivals.get(connectionId)
     if (!registry.byId.has(connectionId) && !isDraining())
       await requestMove(request.nodeId, toMoveRequest(connection, request))
-    // On a draining node the connection would have to move again at once, and its agent with it.
+    // A draining node closes all of its connections soon, so the agent had better connect to another one at once.
     if (isDraining()) connection.close(RESTARTING)
   }
 

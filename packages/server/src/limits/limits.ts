@@ -53,7 +53,7 @@ export interface KeyLimiter {
   release(): Promise<void>
 }
 
-/** Combines the limits of the owner, the operator and the policy: for each window the lowest applies. */
+/** Combines the limits of owner, operator and policy: of each window the lowest limit applies, and every quota does. */
 export function createKeyLimiter({
   clock,
   store,

@@ -21,7 +21,7 @@ export type Outcome = 'sent' | 'failed' | 'expired'
 export type Schedule = (callback: () => void, delay: number) => () => void
 
 export interface DeliveryDeps {
-  /** The node that owns the leases; other nodes release the leases of a dead node. */
+  /** The node that leases mails: other nodes release its leases once it is dead. Leases without a node only expire. */
   nodeId?: string
   storage: Storage
   clock: Clock

@@ -18,8 +18,8 @@ export function channelOf(nodeId: string): string {
 export interface EventCarrier extends Events {
   /**
    * A statement that publishes these events when its transaction commits. Absent if the carrier is outside the
-   * database: then events are published after the commit. A lost one only
-   * delays its effect, since receivers also read the store at intervals.
+   * database: then events are published after the commit. The loss of an event only delays its effect, since receivers
+   * also read the store at intervals.
    */
   notification?(events: readonly Event[]): { sql: string; parameters: readonly unknown[] }
   start(): Promise<void>

@@ -11,9 +11,9 @@ export interface UserSearch {
    * everybody, newest first, or oldest first with `oldestFirst`.
    */
   by?: /**
-   * The beginning of an address, or, if no address begins with it, of a domain. On engines with a trigram index three or
-   * more characters match any part of an address, and results are then sorted newest first. With an `@` they do so only
-   * if they are no whole address and no address begins with them.
+   * The beginning of an address, or, if no address begins with it, of a domain. On engines with a trigram index a text of
+   * three or more characters matches any part of an address, and results are then sorted newest first. A text with an
+   * `@` does so only if it is no whole address and no address begins with it.
    */
     | { addressBeginning: string }
     /** The beginning of a domain, with its `@`. */

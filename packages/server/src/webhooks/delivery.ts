@@ -41,7 +41,7 @@ export interface WebhookDeliveryDeps {
   audit: Audit
   outbox: Outbox
   call: Outgoing
-  /** The node that leases queues. Other nodes release its leases once it is dead; those of null only expire. */
+  /** The node that leases queues: other nodes release its leases once it is dead. With null, leases only expire. */
   nodeId?: string | null
   schedule?: Schedule
   random?: () => number

@@ -108,7 +108,7 @@ forEachEngine(engine => {
   })
 })
 
-/** A statement that inserts one key a millisecond, the newest at NOW - 1. */
+/** SQL that inserts KEYS_PER_STATEMENT keys, created in the milliseconds before NOW - `from`. */
 function insertMany(
   engine: EngineName,
   userId: string,

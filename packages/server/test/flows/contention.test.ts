@@ -9,13 +9,13 @@ import { inTime } from '../support/patience.ts'
 import { address, caller, openServices, type Services, type SignedInUser } from '../support/services.ts'
 
 const POOL_SIZE = 4
-/** More calls than connections. */
+/** More calls than the pool has connections. */
 const CALLS = 2 * POOL_SIZE
 
 interface Contention {
-  /** Locks the row for which the calls of ada wait. */
+  /** Locks the row that calls for ADA need. */
   lock(tx: Transaction): Promise<unknown>
-  /** Needs the row of this person. */
+  /** Makes the call for the person with this address, which needs that person's own row. */
   call(email: string): Promise<unknown>
 }
 

@@ -37,7 +37,7 @@ async function openEvents(engine: EngineName, t: TestContext, events: WebhookEve
   const endpoint = await openEndpoint(t)
   await subscribe(services, endpoint.url, events)
   const delivery = deliveryOf(services)
-  /** The events that were received since the last call. */
+  /** Waits a second of the clock, delivers what is due, and returns the events that arrived since the last call. */
   async function received(): Promise<ReceivedEvent[]> {
     services.clock.advance(SECOND)
     await delivery.drain()

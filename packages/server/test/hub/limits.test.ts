@@ -105,8 +105,8 @@ describe('limits over all connections of one owner', () => {
     const quickAgent = await connect(services, url, key)
     const slowAgent = await connect(services, url, key)
     slowAgent.socket.pause()
-    // The connection stays below its own limit of 1 MiB, so every message is written until a heartbeat closes it for
-    // the owner's limit.
+    // The slow connection stays below the limit of one connection, 1 MiB, so every message is written until a tick
+    // closes it because of its owner's limit.
     for (let n = 0; hub.connectionCount === 2; n++) {
       assert.ok(n < 200)
       assert.equal((await hub.sendTo(userId, slowAgent.id, 'x'.repeat(60_000)))?.delivered, 1)

@@ -102,7 +102,7 @@ export class Person extends SimulatedProcess {
     }
   }
 
-  /** Connects an agent; half of the time its key is revoked a moment later. */
+  /** Connects an agent with the key unless it had one before; half of the time revokes the key a moment later. */
   async #connectAgent(key: KeyHistory): Promise<void> {
     if (key.hasAgent) return
     key.hasAgent = true

@@ -39,7 +39,10 @@ export class Pool {
     }
   }
 
-  /** Breaks all connections, as the death of the node's process or a failure of its network does. */
+  /**
+   * Breaks all connections, as the death of the node's process or a failure of its network does. `areDelivered` says
+   * whether requests in transit still reach the database.
+   */
   dropAll(areDelivered: boolean): void {
     for (const connection of this.#all) connection.drop(areDelivered)
     this.#all.clear()

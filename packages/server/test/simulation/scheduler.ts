@@ -41,7 +41,7 @@ export function currentProcess(): SimulatedProcess {
 export class Scheduler {
   /** Milliseconds since the start of the run. */
   now = 0
-  /** Set to stop the run. */
+  /** Once true, no further task runs. */
   isStopped = false
   tasks = 0
   readonly #heap = new TaskHeap()
@@ -61,7 +61,7 @@ export class Scheduler {
     }
   }
 
-  /** Runs code of a process now. */
+  /** Runs `work` now as code of the process `owner`, to which its timers belong, too. */
   within<Value>(owner: SimulatedProcess, work: () => Value): Value {
     return processStorage.run(owner, work)
   }

@@ -95,7 +95,7 @@ describe('packages needed by several processes', () => {
   })
 })
 
-/** A folder whose lock file lists one package with the program, served by this test. */
+/** Creates a folder whose `package-lock.json` lists one package, with PROGRAM in it. `answer` serves its tarball. */
 async function npmFolder(t: TestContext, answer: (tarball: Buffer, response: ServerResponse) => unknown) {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-npm-'))
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))

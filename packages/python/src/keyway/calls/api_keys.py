@@ -17,7 +17,8 @@ Metadata = Dict[str, Json]
 
 
 class ApiKeyCalls:
-    """Creating and rotating keys needs a session; a key with `keys:read` or `keys:write` may do the rest."""
+    """Creating and rotating keys needs a session. A key with `keys:read` may read keys, and one with `keys:write` may
+    change and revoke them, but only narrow their networks and tighten their limits."""
 
     def __init__(self, transport: Transport) -> None:
         self._call = transport.call

@@ -8,7 +8,7 @@ import type { PageKit } from '../kit.ts'
 import { day, formToken, type Html, time } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
-/** An address, and what stops sign-in mail to it or its codes: a suppression (null if there is none) and limits. */
+/** An address, the suppression of mail to it (null if there is none), and the limits that refuse its mails or codes. */
 export interface SignInState {
   email: EmailAddress
   suppression: Suppression | null

@@ -36,8 +36,9 @@ export interface AgentHistory {
 
 /**
  * Checks that all agents are connected in the end, that each receiver got each sender's messages once and in order, and
- * that each message was acknowledged or refused. If a message to one agent was acknowledged and did not arrive, then
- * its receiver got a `gap` event, it was `isUncertain`, or an `abandoned` connection was counted as its receiver.
+ * that each message was acknowledged or refused. An acknowledged message to one agent may only be missing if it is
+ * `isUncertain`, if its receiver had a gap (`gaps`), or if the acknowledgement counted no connections of the receiver
+ * but `abandoned` ones.
  *
  * @param isLossless whether no fault could lose a message, so that there must be no gap either
  * @throws AssertionError
