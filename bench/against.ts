@@ -134,12 +134,12 @@ async function start(folder: string) {
   const support = join(folder, 'bench/support')
   const databases: typeof import('./support/databases.ts') = await import(join(support, 'databases.ts'))
   const processes: typeof import('./support/processes.ts') = await import(join(support, 'processes.ts'))
-  const onSqlite = stack.use(await databases.sqliteDatabase(KEYS))
-  const onPostgres = stack.use(await databases.postgresDatabase(KEYS))
+  const sqliteDatabase = stack.use(await databases.sqliteDatabase(KEYS))
+  const postgresDatabase = stack.use(await databases.postgresDatabase(KEYS))
   const sqlite = stack.use(
-    await processes.startKeyway({ ...onSqlite.settings, KEYWAY_HUB_MAX_CONNECTIONS: '20000' }),
+    await processes.startKeyway({ ...sqliteDatabase.settings, KEYWAY_HUB_MAX_CONNECTIONS: '20000' }),
   )
-  const postgres = stack.use(await processes.startKeyway(onPostgres.settings))
+  const postgres = stack.use(await processes.startKeyway(postgresDatabase.settings))
   const tokens: string[] = []
   for (let n = 0; n < KEYS; n++) tokens.push(await tokenOf(sqlite, benchKey(n)))
   const startDatabase = stack.use(await databases.sqliteDatabase(KEYS))

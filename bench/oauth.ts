@@ -24,16 +24,16 @@ const CONNECTIONS = 32
 /** Minimum throughput, as a fraction of the plain exchange's. */
 const MIN_RATIO = 0.6
 
-const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
+const FORM_HEADERS = { 'content-type': 'application/x-www-form-urlencoded' }
 const plainExchange = { path: '/auth/agent-token', bodies: exchangeBodies(KEYS), headers: undefined }
 const grants: Record<
   string,
-  typeof plainExchange | { path: string; bodies: string[]; headers: typeof FORM }
+  typeof plainExchange | { path: string; bodies: string[]; headers: typeof FORM_HEADERS }
 > = {
   exchange: plainExchange,
   'client credentials': {
     path: '/oauth/token',
-    headers: FORM,
+    headers: FORM_HEADERS,
     bodies: formsOf(n => ({
       grant_type: 'client_credentials',
       client_id: benchId(2, n),
@@ -42,7 +42,7 @@ const grants: Record<
   },
   'token exchange': {
     path: '/oauth/token',
-    headers: FORM,
+    headers: FORM_HEADERS,
     bodies: formsOf(n => ({
       grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
       subject_token: benchKey(n),

@@ -36,17 +36,17 @@ process.exitCode = rounds.every(({ result }) => result === 'green') ? 0 : 1
 
 async function tryClone(round: number, isBusy: boolean): Promise<Round> {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-clone-'))
-  const clone = join(folder, 'keyway')
+  const cloneFolder = join(folder, 'keyway')
   const log = join(folder, 'output.log')
   const loops = isBusy ? Array.from({ length: BUSY_LOOPS }, startBusyLoop) : []
   try {
-    const gitClone = spawnSync('git', ['clone', '--quiet', ROOT, clone])
+    const gitClone = spawnSync('git', ['clone', '--quiet', ROOT, cloneFolder])
     if (gitClone.status !== 0) throw new Error(`git clone: ${gitClone.stderr}`)
-    const install = await run('ci', clone, log)
-    const tests = install.ok ? await run('test', clone, log) : { ok: false, seconds: '-' }
+    const install = await run('ci', cloneFolder, log)
+    const tests = install.ok ? await run('test', cloneFolder, log) : { ok: false, seconds: '-' }
     const ok = install.ok && tests.ok
     const summary = summaryOf(log)
-    rmSync(ok ? folder : clone, { recursive: true, force: true, maxRetries: 3 })
+    rmSync(ok ? folder : cloneFolder, { recursive: true, force: true, maxRetries: 3 })
     return {
       round,
       load: isBusy ? `${BUSY_LOOPS} busy loops` : '-',

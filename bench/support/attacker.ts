@@ -42,9 +42,9 @@ async function run(job: AttackJob): Promise<AttackResult> {
       return socket
     },
   }
-  const attackRun = ATTACKS[job.attack]!.run(attack)
+  const pendingAttack = ATTACKS[job.attack]!.run(attack)
   await stopped
   for (const socket of sockets) socket.destroy()
-  await Promise.race([attackRun, new Promise(resolve => setTimeout(resolve, 2000))])
+  await Promise.race([pendingAttack, new Promise(resolve => setTimeout(resolve, 2000))])
   return { answers, opened: openedCount }
 }

@@ -55,8 +55,8 @@ function centralHeader(file: StoredFile, name: Buffer, offset: number): Buffer {
 }
 
 /**
- * Writes the fields that both headers have, from the flags to the length of the name. One of them, the compression
- * method, stays 0: the content is stored uncompressed.
+ * Writes the fields that a local and a central header share, from the flags to the length of the name. One of them, the
+ * compression method, stays 0: the content is stored uncompressed.
  */
 function writeCommon(header: Buffer, offset: number, { content }: StoredFile, name: Buffer): void {
   header.writeUInt16LE(UTF8_NAMES, offset)

@@ -103,10 +103,10 @@ function collectSlots(root: Node, rootSlot: Slot): void {
           }
     if (slot !== outerSlot) outerSlot.inner.push(slot)
     // A function may be created while its module loads, but its body runs later, so inside it the slot is not static.
-    const inside = slot.isStatic === isStatic ? slot : { ...slot, isStatic }
+    const childSlot = slot.isStatic === isStatic ? slot : { ...slot, isStatic }
     for (const [name, child] of Object.entries(node)) {
       for (const each of Array.isArray(child) ? child : [child]) {
-        if (isNode(each)) visit(each, node, name, inside, isPartOfChain(node, name, isUnswitchable))
+        if (isNode(each)) visit(each, node, name, childSlot, isPartOfChain(node, name, isUnswitchable))
       }
     }
   }

@@ -1,6 +1,6 @@
 import { percentile } from '../statistics.ts'
 
-/** Number and latencies of the successful runs of one operation, in an interval or in all, in milliseconds. */
+/** Number and latencies (in milliseconds) of one operation's successful runs, in one interval or in the whole soak. */
 export interface Latencies {
   count: number
   p50: number

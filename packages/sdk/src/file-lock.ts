@@ -35,7 +35,7 @@ export async function withFileLock<Answer>(
     return await work()
   } finally {
     clearInterval(heartbeat)
-    // Flag `r+` does not create the file again if the turn was lost and removed.
+    // Flag `r+` does not create the file again if other processes took this one for dead and removed the file.
     ignoringErrors(() => writeFileSync(turnPath, ENDED, { flag: 'r+' }))
   }
 }

@@ -240,10 +240,10 @@ describe('against the real service', { concurrency: 3 }, () => {
       const attemptEnded = Promise.withResolvers<void>()
       agent.once('ready', () => attemptEnded.resolve())
       agent.once('disconnected', () => attemptEnded.resolve())
-      const handshakeLost = proxy.handshakeLost()
+      const untilHandshakeLost = proxy.handshakeLost()
       waitMs += clock.next()!
       clock.advance(clock.next()!)
-      await Promise.race([attemptEnded.promise, handshakeLost])
+      await Promise.race([attemptEnded.promise, untilHandshakeLost])
     }
     assert.ok(waitMs <= 5_000, `reconnected after 35 s and ${waitMs / 1000} s`)
   })

@@ -96,8 +96,8 @@ export type RelayNotice =
 
 /**
  * Field names are part of the wire format, which adjacent versions share. `question` is the id of a request: it
- * correlates a command or a `release` with its answers. `sentAt`: when the node accepted the command, in milliseconds
- * of its own monotonic clock; absent from nodes of the previous version.
+ * correlates a command or a `release` with its answers. `sentAt`: when the node `from` queued the command, in
+ * milliseconds of its own monotonic clock; absent from nodes of the previous version.
  */
 export type RelayMessage =
   | { kind: 'order'; from: string; question: number; sentAt?: number; order: RelayCommand }

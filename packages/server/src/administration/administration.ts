@@ -46,7 +46,7 @@ export interface Administration {
   auditedRead<Value>(userId: string, what: ReadKind, by: ActedBy, read: () => Promise<Value>): Promise<Value>
 }
 
-/** A mail with a masked recipient, since reading the list of all mails, unlike that of one person's, is not audited. */
+/** A mail with a masked recipient: reading the list of all mails is not audited, but reading one person's mails is. */
 export type ListedMail = Omit<OutboxMessage, 'recipient'> & { recipient: string }
 
 export type ReadKind = 'ledger' | 'mails' | 'export'

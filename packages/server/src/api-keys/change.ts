@@ -54,7 +54,7 @@ export function createChange({
     const outcome = await storage.transaction<Outcome>(async tx => {
       const current = await lockIfRightsChange(tx, foundKey, change)
       if (!current) return { refused: 'not_found' }
-      const reason = by === 'key' ? await looseningOf(tx, current, change) : null
+      const reason = by === 'key' ? await refusalOfLoosening(tx, current, change) : null
       if (reason) return { refused: reason }
       const now = clock.now()
       const wanted = change.limits
@@ -89,7 +89,7 @@ export function createChange({
   }
 
   /** Why a caller with a key may not make the change: it would allow the key more than now. Null if it would not. */
-  async function looseningOf(
+  async function refusalOfLoosening(
     tx: Transaction,
     { limits, allowedNetworks }: ApiKey,
     change: KeyChange,

@@ -19,7 +19,7 @@ export interface KeyToImport
   extends Pick<NewApiKey, 'name' | 'scopes' | 'expiresAt' | 'appId' | 'externalId'> {
   /** The owner, who must have an account already. */
   owner: { userId: string } | { email: EmailAddress }
-  /** SHA-256 of the whole key in base64url, as stored. */
+  /** The SHA-256 of the whole key; the hash is in base64url, as it is stored. */
   keyHash: string
   /** The first characters of the key, at most 12. */
   keyPrefix: string

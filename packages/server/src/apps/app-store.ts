@@ -5,7 +5,7 @@ export interface AppPage {
   limit: number
   /** Only apps whose ids sort after this one; null: from the first app on. */
   after: string | null
-  /** If true, only apps that registered or describe themselves (`isSelfDescribed`); if false, only others. */
+  /** If true, only apps for which `isSelfDescribed` is true; if false, only those that the operator registered. */
   selfRegistered?: boolean
 }
 

@@ -28,9 +28,9 @@ code or key is shown.`,
 ]
 
 /**
- * Finds an account, or else an address without an account that has mail or a suppression.
+ * Finds the account; if there is none, an address that has a mail in the outbox (also a sent one) or a suppression.
  *
- * @throws KeywayError if there is neither
+ * @throws KeywayError `not_found` for any other text
  */
 async function findSubject(services: Services, who: string): Promise<ShownSubject> {
   const email = parseEmailAddress(who)

@@ -137,13 +137,13 @@ export function createFairQueue(
    */
   function makeRoom(ownQueue: RoundRobin, network: string): boolean {
     const ownCount = ownQueue.countOf(network)
-    let most = ownCount
+    let countToExceed = ownCount
     let drop: (() => QueuedRequest) | null = null
     for (const queue of [noisyNetworks, unknownNetworks, knownNetworks]) {
-      if (queue === ownQueue) most = Math.max(most, ownCount + 1)
-      const longest = queue.longest(most)
+      if (queue === ownQueue) countToExceed = Math.max(countToExceed, ownCount + 1)
+      const longest = queue.longest(countToExceed)
       if (!longest) continue
-      most = longest.count
+      countToExceed = longest.count
       drop = longest.dropLast
     }
     drop?.().refuse()

@@ -52,8 +52,8 @@ export function limitSockets(
   onUnanswered: (socket: Socket) => void = () => {},
 ): SocketLimiter {
   /**
-   * Open connections, each with its entry in the list `idleSockets`, which is linked while the connection has no
-   * request.
+   * Open connections, each with its entry for the list `idleSockets`. The entry is in the list while the connection has
+   * no request.
    */
   const openSockets = new Map<Socket, Entry<Socket>>()
   /** Connections that have not been sent a response yet, with the response in progress, if any. */

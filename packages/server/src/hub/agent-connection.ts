@@ -322,7 +322,7 @@ export class AgentConnection {
     return { connectionId: id, keyId, keyName, address, client, connectedAt }
   }
 
-  /** Closes the connection if it reads too slowly; true if a frame can be written. */
+  /** Whether a frame can be written. Closes the connection if its agent reads too slowly. */
   #isWritable(): boolean {
     if (this.#socket?.readyState !== WebSocket.OPEN) return false
     if (!this.readsTooSlowly) return true

@@ -205,7 +205,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     pending.delete(requestId)
     clearTimeout(request.timer)
     // A node that has not answered may be waiting until the connection has moved there from a third node. It must then
-    // keep the connection, since this node no longer waits for it.
+    // keep the connection instead of handing it over, since this node accepts no more answers.
     const { unanswered } = request
     if (unanswered.size > 0)
       relay.publish([...unanswered], { kind: 'withdrawn', from: nodeId, question: requestId })

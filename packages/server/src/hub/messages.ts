@@ -48,7 +48,7 @@ export interface Messages {
   sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
   /** See `Hub.ask`. */
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
-  /** The number of the last message that was sent on this node, as in its `origin`. */
+  /** The number of the last message that was sent on this node, as in `messageOrigin`; 0 before the first. */
   readonly lastNumber: number
   /**
    * Delivers a message of another node to the user's connections on this one; if it answers a request that was made by

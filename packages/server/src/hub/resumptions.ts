@@ -44,7 +44,7 @@ export interface ResumptionsDeps {
   locations: Pick<Locations, 'enter'>
   nodeId: string
   relayTimeoutMs?: number
-  /** Maximum number of connections of one user on this node that are not broken, and also of broken ones. */
+  /** Maximum number of one user's unbroken connections on this node, and also that of the user's broken ones. */
   maxConnectionsPerUser: number
   isDraining(): boolean
   /** Loads the status of a key again, and closes its connections if it may no longer be used. */

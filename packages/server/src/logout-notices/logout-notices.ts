@@ -86,8 +86,8 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
   }
 
   /**
-   * Defers a notice for an unresponsive app by as long as it has waited already, at most an hour: so a long queue of
-   * such notices is rarely read. Drops it once it is too old.
+   * Defers a notice for an unresponsive app by as long as the notice has waited already, from five seconds to an hour:
+   * so a long queue of such notices is rarely read. Drops the notice once it has waited for MAX_AGE.
    */
   async function defer(notice: LogoutNotice): Promise<void> {
     const now = clock.now()

@@ -126,13 +126,13 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
 
   function createSourceGauges() {
     const queuedMails = gauge('keyway_mail_queued', 'Mails in the queue.', 'max')
-    const oldestDueMail = gauge(
+    const oldestDueMailAge = gauge(
       'keyway_mail_oldest_due_seconds',
       'How long the oldest due mail has waited.',
       'max',
     )
     const waitingWebhookEvents = gauge('keyway_webhook_waiting', 'Events that wait for webhooks.', 'max')
-    const oldestWebhookEvent = gauge(
+    const oldestWebhookEventAge = gauge(
       'keyway_webhook_oldest_waiting_seconds',
       'How long the oldest waiting event of a webhook has waited.',
       'max',
@@ -198,12 +198,12 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
       async mail() {
         const backlog = await sources.mail()
         queuedMails.set(backlog.queued)
-        oldestDueMail.set(backlog.oldestDueSeconds)
+        oldestDueMailAge.set(backlog.oldestDueSeconds)
       },
       async webhooks() {
         const backlog = await sources.webhooks()
         waitingWebhookEvents.set(backlog.waiting)
-        oldestWebhookEvent.set(backlog.oldestWaitingSeconds)
+        oldestWebhookEventAge.set(backlog.oldestWaitingSeconds)
         failedWebhookEvents.set(backlog.failed)
         disabledWebhooks.set(backlog.disabled)
       },

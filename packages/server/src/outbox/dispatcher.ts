@@ -25,7 +25,7 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
       concurrency: CONCURRENT_DELIVERIES,
       leaseTime: LEASE,
       lease: (now, leasedUntil, capacity) => outbox.lease(now, leasedUntil, capacity, nodeId),
-      releaseUnknown: async heldIds => nodeId && outbox.releaseUnknown(nodeId, heldIds),
+      releaseUnknown: async idsInProgress => nodeId && outbox.releaseUnknown(nodeId, idsInProgress),
       nextDue: () => outbox.nextDue(),
       run: (message, abort) => deliver(deps, message, abort, () => sentCount++),
     },

@@ -25,10 +25,10 @@ export interface LeasedWork<Item extends { id: string }> {
   /** Leases at most `capacity` due items by a conditional update. */
   lease(now: Instant, leasedUntil: Instant, capacity: number): Promise<Item[]>
   /**
-   * Releases this node's leases on all items except `heldIds`: the node does not know of a lease if the answer to
+   * Releases this node's leases on all items except `idsInProgress`: the node does not know of a lease if the answer to
    * `lease` was lost.
    */
-  releaseUnknown(heldIds: readonly string[]): Promise<unknown>
+  releaseUnknown(idsInProgress: readonly string[]): Promise<unknown>
   /** When the first item for which this node has capacity is due and no longer leased; null if there is none. */
   nextDue(): Promise<Instant | null>
   /** Rejects only when the database is unavailable. */
@@ -58,7 +58,7 @@ export function createWorker<Item extends { id: string }>(
   const { storage, clock, log, schedule = scheduleTimer } = deps
   /** The work on each leased item, with the controller that aborts it. */
   const workInProgress = new Map<Promise<void>, AbortController>()
-  const heldIds = new Set<string>()
+  const idsInProgress = new Set<string>()
   /** Until this time the node may have leases that it does not know of: the answer to `lease` may have been lost. */
   let unknownLeasesUntil = Number.NEGATIVE_INFINITY
   const doneListeners = new Set<() => void>()
@@ -90,7 +90,7 @@ export function createWorker<Item extends { id: string }>(
         isPollRequested = false
         const capacity = work.concurrency - workInProgress.size
         const now = clock.now()
-        if (now < unknownLeasesUntil) await work.releaseUnknown([...heldIds])
+        if (now < unknownLeasesUntil) await work.releaseUnknown([...idsInProgress])
         const items = await work.lease(now, now + work.leaseTime, capacity)
         for (const item of items) start(item)
         if (items.length === capacity) isPollRequested = true
@@ -107,7 +107,7 @@ export function createWorker<Item extends { id: string }>(
   }
 
   function start(item: Item): void {
-    heldIds.add(item.id)
+    idsInProgress.add(item.id)
     const abort = new AbortController()
     const completion = work
       .run(item, abort)
@@ -119,7 +119,7 @@ export function createWorker<Item extends { id: string }>(
       )
       .then(() => {
         workInProgress.delete(completion)
-        heldIds.delete(item.id)
+        idsInProgress.delete(item.id)
         for (const listener of doneListeners) listener()
         if (isRunning) void poll()
       })

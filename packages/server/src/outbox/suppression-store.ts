@@ -7,7 +7,7 @@ export interface SuppressionStore {
   record(suppression: Suppression): Promise<void>
   /** The suppression that is active at `now`, or null. */
   find(address: EmailAddress, now: Instant): Promise<Suppression | null>
-  /** Active suppressions in the order of their addresses; only addresses that sort after `after`. */
+  /** Active suppressions in the order of their addresses, from the first one that sorts after `after`, if not null. */
   list(after: EmailAddress | null, now: Instant, limit: number): Promise<Suppression[]>
   /** Deletes the suppression. Returns false if there was none. */
   lift(address: EmailAddress): Promise<boolean>

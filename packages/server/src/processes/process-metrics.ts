@@ -33,7 +33,7 @@ interface ReportState {
 export function createProcessMetricsPage(): ProcessMetricsPage {
   const runningProcesses = new Map<MetricsReporter, ReportState>()
   /** The summed counts of all processes that have ended. */
-  let endedTotals: Promise<MetricsSnapshot> = Promise.resolve([])
+  let endedTotalsPromise: Promise<MetricsSnapshot> = Promise.resolve([])
   let endedProcessCount = 0
   let rendering: Promise<MetricsPage> | null = null
 
@@ -52,7 +52,8 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
       endedProcessCount++
       const { lastReport, onReport } = state
       for (const listener of onReport) listener()
-      if (lastReport) endedTotals = endedTotals.then(totals => addFinalCounts(totals, lastReport))
+      if (lastReport)
+        endedTotalsPromise = endedTotalsPromise.then(totals => addFinalCounts(totals, lastReport))
     },
     render() {
       rendering ??= renderOnce().finally(() => {
@@ -63,7 +64,7 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
   }
 
   async function renderOnce(): Promise<MetricsPage> {
-    await Promise.race([Promise.all([...runningProcesses].map(requestReport)), reportTimeout()])
+    await Promise.race([Promise.all([...runningProcesses].map(requestReport)), untilReportTimeout()])
     const totals = await latestEndedTotals()
     const processes = [...runningProcesses].flatMap(([{ number }, { lastReport }]) =>
       lastReport ? [{ number, metrics: lastReport }] : [],
@@ -72,13 +73,14 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
   }
 
   /**
-   * Awaits `endedTotals` again if a process has ended meanwhile, so that each process counts once, as running or ended.
+   * Awaits `endedTotalsPromise` again if a process has ended meanwhile, so that each process counts once, as running or
+   * ended.
    */
   async function latestEndedTotals(): Promise<MetricsSnapshot> {
     for (;;) {
-      const awaitedTotals = endedTotals
+      const awaitedTotals = endedTotalsPromise
       const totals = await awaitedTotals
-      if (awaitedTotals === endedTotals) return totals
+      if (awaitedTotals === endedTotalsPromise) return totals
     }
   }
 
@@ -111,6 +113,6 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
   }
 }
 
-function reportTimeout(): Promise<void> {
+function untilReportTimeout(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, REPORT_TIMEOUT_MS).unref())
 }

@@ -50,13 +50,13 @@ export interface SessionChanges {
    * Reads a bounded part of an index, however many sessions of the user have ended, or are live.
    */
   endSurplusOf(userId: string, maxSessions: number, limit: number, by: Attribution): Promise<string[]>
-  /** Ends all sessions that were opened for an app by this user; returns the ids. */
+  /** Ends all sessions of this user for the app (kind `app`) that have not ended; returns the ids. */
   endAllOfApp(userId: string, appId: string, by: Attribution): Promise<string[]>
   /**
    * Ends the app sessions whose grant was given in this page session (`AppGrant.signInId`), except those with offline
    * access; returns them.
    */
   endAllOfSignIn(signInId: string, by: Attribution): Promise<Pick<Session, 'id' | 'userId'>[]>
-  /** Ends at most `limit` sessions that were opened for an app (kind `app`); returns them. */
+  /** Ends at most `limit` sessions of any users for the app (kind `app`) that have not ended; returns them. */
   endSomeOfApp(appId: string, limit: number, by: Attribution): Promise<Pick<Session, 'id' | 'userId'>[]>
 }

@@ -124,8 +124,8 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       return removedCount
     },
     async hasImported() {
-      const importedKey = db.selectFrom('api_keys').select('id').where('imported', '=', 1).limit(1)
-      return (await importedKey.executeTakeFirst()) !== undefined
+      const importedKeyQuery = db.selectFrom('api_keys').select('id').where('imported', '=', 1).limit(1)
+      return (await importedKeyQuery.executeTakeFirst()) !== undefined
     },
     async findByHashes(hashes) {
       const keysByHash = new Map<string, { id: string; userId: string }>()

@@ -157,8 +157,8 @@ export function createEventSeal(deps: {
   }
 
   /**
-   * Derives the key of an unknown sender; null if its secret is not listed. The key is cached only once an event of the
-   * sender was authenticated, so that forged events use no memory.
+   * Derives the key of an unknown sender; null if KEYWAY_SECRET does not list the secret that the event names. The key
+   * is cached only once an event of the sender was authenticated, so that forged events use no memory.
    */
   function deriveSenderKey(sealed: Buffer): Buffer | null {
     return secrets.deriveKey(

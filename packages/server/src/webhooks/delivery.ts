@@ -74,7 +74,7 @@ export function createDeliveryWorker(deps: WebhookDeliveryDeps): Worker {
       concurrency: CONCURRENT_CALLS * MAX_WEBHOOKS,
       leaseTime: LEASE,
       lease: async (now, leasedUntil) => deliveries.lease(now, leasedUntil, await capacities(), nodeId),
-      releaseUnknown: async heldIds => nodeId && deliveries.releaseUnknown(nodeId, heldIds),
+      releaseUnknown: async idsInProgress => nodeId && deliveries.releaseUnknown(nodeId, idsInProgress),
       nextDue: async () => deliveries.nextDue((await capacities()).map(({ webhookId }) => webhookId)),
       run,
     },

@@ -70,7 +70,7 @@ export function parseSubject(text: string): WebhookSubject {
 
 /**
  * Types that are the last event of their subject, each with the delay after which the subject's queue may be pruned.
- * Only an expired key may still be revoked, until its row is deleted; the delay after `api_key.expired` is longer.
+ * An expired key may still be revoked until its row is deleted, so the delay after `api_key.expired` is longer.
  */
 const LAST_EVENTS: ReadonlyMap<SentEventType, number> = new Map([
   ['user.deleted', DELIVERIES_KEPT_FOR],

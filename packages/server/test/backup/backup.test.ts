@@ -246,15 +246,15 @@ for (const engine of ['sqlite', 'postgres'] as const) {
       const servingNode = await startNode(t, bothSecrets, source.links)
       assert.match(await outputOf(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted \d+ values/)
       assert.match(await outputOf(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted 0 values/)
-      const refreshed = await refresh(servingNode.origin, source.ann.refresh_token)
-      assert.equal(refreshed.status, 200)
+      const refreshAnswer = await refresh(servingNode.origin, source.ann.refresh_token)
+      assert.equal(refreshAnswer.status, 200)
       await servingNode.close()
       const newSecretNode = await startNode(
         t,
         { ...source.settings, KEYWAY_SECRET: OTHER_SECRET },
         source.links,
       )
-      assert.equal((await refresh(newSecretNode.origin, refreshed.body.refresh_token)).status, 200)
+      assert.equal((await refresh(newSecretNode.origin, refreshAnswer.body.refresh_token)).status, 200)
       assert.equal((await exchange(newSecretNode.origin, source.keys[0].key)).status, 200)
       assert.equal(
         (await signIn(newSecretNode.origin, source.links, 'ann@example.com')).user.id,

@@ -62,7 +62,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       const report = JSON.parse(await outputOf(keyway(settings, 'journal', 'replay', '--json')))
       assert.deepEqual({ ...planned, dry_run: false }, report, 'and reports what the run then does')
       assert.deepEqual(report.left, [])
-      assert.deepEqual(replayedOf(report), {
+      assert.deepEqual(replayedCountsOf(report), {
         roles: 1,
         deletions: 2, // One request and one cancellation.
         app_secrets: 2, // Of the app whose secret was replaced, and of the app that was removed.
@@ -197,7 +197,7 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
         assert.equal(data.left[0]!.id, keys.untouched.id)
         assert.match(text, /Left: the ledger entry .* balance no longer covers it/)
       }
-      const [firstReplayed, secondReplayed] = replays.map(({ data }) => replayedOf(data))
+      const [firstReplayed, secondReplayed] = replays.map(({ data }) => replayedCountsOf(data))
       assert.equal(firstReplayed!.api_keys! + secondReplayed!.api_keys!, 3)
       assert.equal(
         firstReplayed!.sessions! + secondReplayed!.sessions!,
@@ -277,6 +277,6 @@ test('a replay skips a last line that a crash truncated, and counts missing rows
   assert.deepEqual([data.entries, kindsWithMissingRow], [4, ['api_keys', 'users', 'sessions', 'magic_links']])
 })
 
-function replayedOf({ counts }: ReplayAnswer): Record<string, number> {
+function replayedCountsOf({ counts }: ReplayAnswer): Record<string, number> {
   return Object.fromEntries(REPLAY_KINDS.map(kind => [kind, counts[kind].replayed]))
 }

@@ -49,7 +49,8 @@ async function registerPress({ services }: TestNode): Promise<string> {
 }
 
 /**
- * Four users with keys and changes to lose: an authorized app, an unused link, an invitation and a requested deletion.
+ * Opens five accounts with what `makeLostChanges` changes: keys, an authorized app, a consent, an unused link, an
+ * invitation and a requested deletion.
  */
 async function openAccounts(node: TestNode, links: PrintedLinks) {
   const { origin, services } = node

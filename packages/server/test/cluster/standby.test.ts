@@ -30,10 +30,10 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
       const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url }
       await outputOf(keyway(settings, 'migrate'))
 
-      assert.equal((await standbysOf(settings)).ok, synchronous)
+      assert.equal((await standbysFinding(settings)).ok, synchronous)
       if (!synchronous)
         assert.match(
-          (await standbysOf(settings)).detail,
+          (await standbysFinding(settings)).detail,
           /KEYWAY_JOURNAL_DIR .* run "keyway journal replay" after a failover/,
         )
     })
@@ -48,7 +48,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     await withClient(primary.url, client => client.query('alter role service set synchronous_commit = local'))
     const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url }
     await outputOf(keyway(settings, 'migrate'))
-    assert.equal((await standbysOf(settings)).ok, false)
+    assert.equal((await standbysFinding(settings)).ok, false)
   })
 
   test('that the database URL leads to is not used until it is promoted, since its rows may be old', async t => {
@@ -81,7 +81,7 @@ async function createDatabaseOfOrdinaryUser({ url }: PostgresServer): Promise<st
   return databaseUrl.href
 }
 
-async function standbysOf(settings: Record<string, string>): Promise<Finding> {
+async function standbysFinding(settings: Record<string, string>): Promise<Finding> {
   const { out } = await keywayProcess(settings, 'doctor', '--json')
   const { findings } = JSON.parse(out) as { findings: Finding[] }
   return findings.find(({ check }) => check === 'standbys')!

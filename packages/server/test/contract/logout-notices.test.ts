@@ -35,7 +35,7 @@ async function endSession(
   assert.equal(await logoutNotices.queue([session.id], at), 1)
 }
 
-/** Tokens that are the session's id, so that a call shows whose notice it is. */
+/** Signs tokens that are only the session's id, so that a call shows which session its notice is about. */
 const SESSION_AS_TOKEN = {
   signAs: async (_alg: string, _type: string, { sid }: { sid: string }) => sid,
 } as never

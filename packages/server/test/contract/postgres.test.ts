@@ -60,9 +60,9 @@ describe('postgres', { skip: postgresMissing() }, () => {
     await cutListeners(urlOf(config))
     assert.deepEqual(await receivedEvents, [{ type: 'events.gap' }])
     assert.equal(storage.eventsHealth().listening, true)
-    const laterEvents = nextEvents(storage, 1)
+    const pendingEvents = nextEvents(storage, 1)
     await storage.events.publish({ type: 'mail.queued' })
-    assert.deepEqual(await laterEvents, [{ type: 'mail.queued' }])
+    assert.deepEqual(await pendingEvents, [{ type: 'mail.queued' }])
   })
 
   test('a database that refuses connections stops the start with one sentence', async t => {

@@ -58,7 +58,7 @@ export interface Target extends ServedProcess {
   /** Signs in; returns the access token. */
   signIn(email: string): Promise<string>
   createKey(accessToken: string, body?: object): Promise<{ id: string; key: string }>
-  /** Connects an agent with a new key of this address. */
+  /** Signs in with this address, and connects an agent with a new key of the account. */
   agentOf(email: string): Promise<Agent>
   /** CPU time that the process has used, in milliseconds. */
   cpuMs(): number

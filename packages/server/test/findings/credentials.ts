@@ -58,7 +58,7 @@ probe(
   BOTH_ENGINES,
   async (engine, t) => {
     const server = await start(engine, t, { KEYWAY_FAILURE_LIMITS: '2/minute' })
-    const mailedCode = await sendCode(server, 'ada@example.com')
+    const mailedCode = await requestCode(server, 'ada@example.com')
     for (let n = 0; n < 3; n++) await typeCode(server, mailedCode, WRONG_CODE, '203.0.113.1')
     expectEqual(429, await typeCode(server, mailedCode, mailedCode.code, '203.0.113.1'), 'the right code')
   },
@@ -72,7 +72,7 @@ probe(
     const server = await start(engine, t)
     const checkedFlags = []
     for (let n = 0; n < 40; n++) {
-      const mailedCode = await sendCode(server, `guest${n}@example.com`, `10.${n}.0.1`)
+      const mailedCode = await requestCode(server, `guest${n}@example.com`, `10.${n}.0.1`)
       checkedFlags.push((await typeCode(server, mailedCode, WRONG_CODE, `10.${n}.0.1`)) !== 429)
     }
     const count = checkedFlags.filter(Boolean).length
@@ -128,7 +128,7 @@ async function exchange(server: Target, key: string, network = '203.0.113.1'): P
   return (await server.post('/auth/agent-token', { api_key: key }, headers)).status
 }
 
-async function sendCode(server: Target, email: string, network = '203.0.113.1') {
+async function requestCode(server: Target, email: string, network = '203.0.113.1') {
   const headers = { 'X-Forwarded-For': network }
   const { login_id } = await bodyWithStatus(200, server.post('/auth/send-magic-link', { email }, headers))
   return { email, login_id, code: (await server.mailTo(email)).code }

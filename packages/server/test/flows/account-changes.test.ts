@@ -52,8 +52,8 @@ forEachEngine(engine => {
     const ada = await services.signIn(OLD_ADDRESS)
     await requestChange(services, ada)
     await dispatcher.drain()
-    const printed = lines.map(line => line.slice(0, line.indexOf(': ')))
-    assert.deepEqual(printed.toSorted(), [
+    const printedLabels = lines.map(line => line.slice(0, line.indexOf(': ')))
+    assert.deepEqual(printedLabels.toSorted(), [
       `Link to confirm the change of address for ${OLD_ADDRESS}`,
       `Link to confirm the new address for ${NEW_ADDRESS}`,
       `Sign-in link for ${OLD_ADDRESS}`,

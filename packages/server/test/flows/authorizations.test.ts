@@ -253,21 +253,21 @@ forEachEngine(engine => {
       ]
     }
     const allRefusalCodes = ['invalid_token', 'invalid_token', 'invalid_refresh_token']
-    const refusalsOfFirst = await issueTokens()
-    assert.deepEqual(await refusalsOfFirst(), ['none', 'none', 'none'])
+    const refusalsOfFirstTokens = await issueTokens()
+    assert.deepEqual(await refusalsOfFirstTokens(), ['none', 'none', 'none'])
     await consents.withdraw(user.id, 'shop', caller())
-    assert.deepEqual(await refusalsOfFirst(), allRefusalCodes)
+    assert.deepEqual(await refusalsOfFirstTokens(), allRefusalCodes)
     assert.equal(await refusedWith(consents.withdraw(user.id, 'shop', caller())), 'not_found')
 
-    const refusalsOfSecond = await issueTokens()
+    const refusalsOfSecondTokens = await issueTokens()
     const { rows } = await services.sessions.list(user.id, { limit: 10, after: null })
     const appSessionRow = rows.find(session => session.kind === 'app')!
     await services.sessions.end(user.id, appSessionRow.id, caller())
-    assert.deepEqual(await refusalsOfSecond(), allRefusalCodes)
+    assert.deepEqual(await refusalsOfSecondTokens(), allRefusalCodes)
 
-    const refusalsOfThird = await issueTokens()
+    const refusalsOfThirdTokens = await issueTokens()
     await services.users.suspend(user.id)
-    assert.deepEqual(await refusalsOfThird(), allRefusalCodes)
+    assert.deepEqual(await refusalsOfThirdTokens(), allRefusalCodes)
   })
 
   test('a pushed request gets one code', async t => {

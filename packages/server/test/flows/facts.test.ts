@@ -322,17 +322,17 @@ forEachEngine(engine => {
       await factsOf(replace(keyEndingAfterFeed.id, NOW + 1 + FEED_WINDOW)),
       restrictionFacts(keyEndingAfterFeed.id, 1),
     )
-    const keyExpiringBefore = await insert({ expiresAt: NOW + SECOND })
+    const keyExpiringWithinOverlap = await insert({ expiresAt: NOW + SECOND })
     assert.deepEqual(
-      await factsOf(replace(keyExpiringBefore.id, NOW + MINUTE)),
-      restrictionFacts(keyExpiringBefore.id, 1),
+      await factsOf(replace(keyExpiringWithinOverlap.id, NOW + MINUTE)),
+      restrictionFacts(keyExpiringWithinOverlap.id, 1),
     )
 
     const activeKeys = (await apiKeys.list(user.id, 'active', NOW + 2, { limit: 10, after: null })).rows
     const expected = activeKeys.map(key => key.id).flatMap(key => restrictionFacts(key, 3))
     assert.equal(activeKeys.length, 3)
-    const factsOfAll = await factsOf(tx => tx.apiKeys.revokeAllOf(user.id, NOW + 3))
-    assert.deepEqual(factsOfAll.toSorted(), expected.toSorted())
+    const factsOfRevokingAll = await factsOf(tx => tx.apiKeys.revokeAllOf(user.id, NOW + 3))
+    assert.deepEqual(factsOfRevokingAll.toSorted(), expected.toSorted())
   })
 
   test('each end of a session is recorded with its actor, and the owner is notified of logout, revocation and reuse', async t => {
@@ -526,10 +526,10 @@ forEachEngine(engine => {
     const session = aSession(user.id)
     await storage.store.apiKeys.insert(key)
     await storage.store.sessions.insert(session)
-    let wakeUps = 0
-    const wakeUpsBy = async (operation: (tx: Transaction) => Promise<unknown>): Promise<number> => {
-      wakeUps = 0
-      const unsubscribe = subscribe(() => wakeUps++)
+    let wakeUpCount = 0
+    const countWakeUpsBy = async (operation: (tx: Transaction) => Promise<unknown>): Promise<number> => {
+      wakeUpCount = 0
+      const unsubscribe = subscribe(() => wakeUpCount++)
       await storage.transaction(operation)
       const lastEvent = Promise.withResolvers<void>()
       const unsubscribeEvents = storage.events.subscribe(
@@ -540,14 +540,14 @@ forEachEngine(engine => {
       await lastEvent.promise
       unsubscribeEvents()
       unsubscribe()
-      return wakeUps
+      return wakeUpCount
     }
-    assert.equal(await wakeUpsBy(async () => {}), 0)
-    assert.equal(await wakeUpsBy(tx => tx.apiKeys.revoke(key.id, NOW, BY_SERVICE)), 1)
-    assert.equal(await wakeUpsBy(tx => tx.sessions.end(session.id, 'logout', NOW, BY_SERVICE)), 1)
-    assert.equal(await wakeUpsBy(tx => audited(tx).users.suspend(user.id, NOW)), 1)
-    wakeUps = 0
+    assert.equal(await countWakeUpsBy(async () => {}), 0)
+    assert.equal(await countWakeUpsBy(tx => tx.apiKeys.revoke(key.id, NOW, BY_SERVICE)), 1)
+    assert.equal(await countWakeUpsBy(tx => tx.sessions.end(session.id, 'logout', NOW, BY_SERVICE)), 1)
+    assert.equal(await countWakeUpsBy(tx => audited(tx).users.suspend(user.id, NOW)), 1)
+    wakeUpCount = 0
     await storage.transaction(tx => audited(tx).users.activate(user.id, NOW))
-    assert.equal(wakeUps, 0, 'unsubscribed')
+    assert.equal(wakeUpCount, 0, 'unsubscribed')
   })
 })

@@ -225,7 +225,7 @@ forEachEngine(engine => {
 
   test('an event about an account says what changed and its new state, and a change without effect sends none', async t => {
     const { storage, received, clock } = await openEvents(engine, t, [...WEBHOOK_EVENT_TYPES])
-    const eventsOf = announcements(storage, received)
+    const eventsOf = createEventsOf(storage, received)
     const now = clock.now()
     const user = aUser({ createdAt: now })
     const { id } = user
@@ -291,7 +291,7 @@ forEachEngine(engine => {
 
   test('an event about a key says which fields changed, and its successor', async t => {
     const { storage, received, clock } = await openEvents(engine, t, [...WEBHOOK_EVENT_TYPES])
-    const eventsOf = announcements(storage, received)
+    const eventsOf = createEventsOf(storage, received)
     const now = clock.now()
     const { id: userId } = await insertUser(storage.store)
     const event = (type: string, id: string, data: object = {}) => [
@@ -339,7 +339,7 @@ forEachEngine(engine => {
 
   test('an event about the end of a session says its cause, and reuse has an event of its own', async t => {
     const { storage, received, clock } = await openEvents(engine, t, [...WEBHOOK_EVENT_TYPES])
-    const eventsOf = announcements(storage, received)
+    const eventsOf = createEventsOf(storage, received)
     const now = clock.now()
     const by = { at: now, caller: null }
     const { id: userId } = await insertUser(storage.store)
@@ -425,7 +425,7 @@ test('a low balance is announced by the charge that crosses the mark, and by no 
  * A function that runs an operation in a transaction, and returns the type, the id of the subject and the data of each
  * webhook event that it caused.
  */
-function announcements(storage: Services['storage'], received: () => Promise<ReceivedEvent[]>) {
+function createEventsOf(storage: Services['storage'], received: () => Promise<ReceivedEvent[]>) {
   return async (operation: (tx: Transaction) => Promise<unknown>) => {
     await storage.transaction(operation)
     return (await received()).map(({ body: { type, subject, data } }) => [type, subject.id, data])

@@ -367,8 +367,8 @@ forEachEngine(engine => {
     const otherNode = await openAnotherNode()
     const subjects = Array.from({ length: 12 }, () => newId(clock.now()))
     for (const subject of subjects) await announce(subject, [1, 2, 3])
-    const deliveries = [deliveryOf(services, { nodeId: 'a' }), deliveryOf(otherNode, { nodeId: 'b' })]
-    await Promise.all(deliveries.map(each => each.drain()))
+    const workers = [deliveryOf(services, { nodeId: 'a' }), deliveryOf(otherNode, { nodeId: 'b' })]
+    await Promise.all(workers.map(each => each.drain()))
     assert.equal(endpoint.received.length, 36)
     for (const subject of subjects) {
       const eventsOfSubject = endpoint.received.filter(({ body }) => body.subject.id === subject)

@@ -103,7 +103,7 @@ test('a session is accepted by every route of a person, and a key by those that 
 
 test('without a Bearer token the answer says what to send', async t => {
   const { call, unrestrictedKey } = await open(t)
-  const missingCredential = {
+  const missingCredentialError = {
     code: 'authentication_required',
     detail: 'Sign in, or send an API key: Authorization: Bearer <access token or svc_… key>.',
   }
@@ -115,8 +115,8 @@ test('without a Bearer token the answer says what to send', async t => {
     `Bearer:${unrestrictedKey}`,
     ` ${unrestrictedKey}`,
   ])
-    assert.deepEqual(await call('owner', header), missingCredential, String(header))
-  const malformedToken = { code: 'invalid_token', detail: 'The Bearer token is malformed.' }
+    assert.deepEqual(await call('owner', header), missingCredentialError, String(header))
+  const malformedTokenError = { code: 'invalid_token', detail: 'The Bearer token is malformed.' }
   for (const header of [
     'Bearer',
     'Bearer ',
@@ -128,10 +128,11 @@ test('without a Bearer token the answer says what to send', async t => {
   ])
     assert.equal(
       (await call('owner', header)).code,
-      header.includes('\t') ? missingCredential.code : malformedToken.code,
+      header.includes('\t') ? missingCredentialError.code : malformedTokenError.code,
       header,
     )
-  for (const header of ['Bearer', 'Bearer a b']) assert.deepEqual(await call('owner', header), malformedToken)
+  for (const header of ['Bearer', 'Bearer a b'])
+    assert.deepEqual(await call('owner', header), malformedTokenError)
 })
 
 test('the scheme may be in any letter case, followed by any number of spaces', async t => {

@@ -241,9 +241,9 @@ test('many networks together do not exceed the total queue limit: new ones take 
     assert.ok(queuedCount() <= MAX_QUEUED, `${queuedCount()} are queued`)
   }
   assert.equal(queuedCount(), MAX_QUEUED)
-  const refusedBefore = refusedIds!.length
+  const refusedCountBefore = refusedIds!.length
   assert.equal(addFrom('new', 1), 1)
-  assert.equal(refusedIds!.length, refusedBefore + 1, 'one of another network is refused')
+  assert.equal(refusedIds!.length, refusedCountBefore + 1, 'one of another network is refused')
   assert.match(refusedIds!.at(-1)!, /^network /)
   addedCount++
   await untilStarted(startedIds!, addedCount - refusedIds!.length)

@@ -158,8 +158,8 @@ forEachEngine(engine => {
     const patchAnswer = await key.patch(null)
     assert.deepEqual(patchAnswer.body.operator_limits, { requests })
     const body = { operator_limits: {} }
-    const operatorChange = await server.call('PATCH', key.path, { token: key.token, body })
-    assert.equal(operatorChange.status, 400)
+    const operatorLimitsAnswer = await server.call('PATCH', key.path, { token: key.token, body })
+    assert.equal(operatorLimitsAnswer.status, 400)
     assert.equal((await server.post('/v1/api-keys', body, { token: key.token })).status, 400)
     const keyWithoutLimits = await server.apiKeys.setOperatorLimits(key.id, {
       requests: [],

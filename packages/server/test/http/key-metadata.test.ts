@@ -218,16 +218,16 @@ forEachEngine(engine => {
     await server.apiKeys.revokeById(revoked)
     const housekeeping = createHousekeeping(server)
     const { user } = await server.signIn('ada@example.com')
-    const keysWithMetadata = async () => {
+    const listIdsWithMetadata = async () => {
       const { rows } = await server.apiKeys.list(user.id, null, { limit: 10, after: null })
       return [...(await server.apiKeys.metadataOf(rows)).keys()].sort()
     }
     clock.advance(RETENTION.metadataOfEndedKeys)
     await housekeeping.run()
-    assert.deepEqual(await keysWithMetadata(), [kept, expiredId, revoked].sort())
+    assert.deepEqual(await listIdsWithMetadata(), [kept, expiredId, revoked].sort())
     clock.advance(1)
     await housekeeping.run()
-    assert.deepEqual(await keysWithMetadata(), [kept])
+    assert.deepEqual(await listIdsWithMetadata(), [kept])
     assert.equal((await server.apiKeys.get(user.id, revoked)).externalId, 'a')
   })
 })

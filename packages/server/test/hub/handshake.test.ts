@@ -79,8 +79,8 @@ describe('the handshake', () => {
       assert.equal((await new Client(url, token, { path }).refusal()).problem.code, 'invalid_token', path)
     for (const path of ['?lang=de&client=x', '?tokens=1', '?token', `?${'x'.repeat(2048)}`])
       await new Client(url, token, { path }).next('ready')
-    const tooLong = new Client(url, token, { path: `?${'x'.repeat(2049)}` })
-    assert.equal((await tooLong.refusal()).problem.code, 'invalid_token')
+    const clientWithLongQuery = new Client(url, token, { path: `?${'x'.repeat(2049)}` })
+    assert.equal((await clientWithLongQuery.refusal()).problem.code, 'invalid_token')
   })
 
   test('the search for a credential in the query takes linear time for hostile queries', async t => {

@@ -44,7 +44,7 @@ describe('the delivery limits of one owner', () => {
     assert.equal((await strangers[0]!.next('sent')).delivered, 1)
 
     await later(1000)
-    // A message passes while anything is left in the owner's token bucket, whose level its cost may make negative.
+    // A message passes while anything is left in the owner's token bucket; its cost may make the bucket's level negative.
     assert.deepEqual(await sendUntilRefused(sender, 'x'), { passed: 50, refused: 'send 50' })
   })
 

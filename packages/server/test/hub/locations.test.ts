@@ -360,7 +360,7 @@ describe('the record of the nodes of a user', () => {
 
 describe('another node that has connections of a user', () => {
   /** A node that is recorded for the user, but not alive for now. */
-  async function openWithLateNode(t: TestContext) {
+  async function openWithUnstartedNode(t: TestContext) {
     const hub = await openRecordingWrites(t)
     const peer = await hub.addPeer({ hasUser: true, isSilent: true })
     const notices = () => peer.received.filter(({ kind }) => kind === 'order')
@@ -368,7 +368,7 @@ describe('another node that has connections of a user', () => {
   }
 
   test('is notified of this one once it is alive, and again until it confirms that', async t => {
-    const { services, url, key, userId, beat, peer, notices } = await openWithLateNode(t)
+    const { services, url, key, userId, beat, peer, notices } = await openWithUnstartedNode(t)
     await connect(services, url, key)
     await beat()
     assert.deepEqual(notices(), [], 'it is not alive')
@@ -385,7 +385,7 @@ describe('another node that has connections of a user', () => {
   })
 
   test('is not notified if the user has left this one before', async t => {
-    const { services, hub, url, key, beat, peer, notices } = await openWithLateNode(t)
+    const { services, hub, url, key, beat, peer, notices } = await openWithUnstartedNode(t)
     const client = await connect(services, url, key)
     client.socket.close(1000)
     await until('it is gone', () => hub.connectionCount === 0)

@@ -136,18 +136,18 @@ test('changes are written together, once, and nothing is written without one', a
 test('a change during a write is written afterwards', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const batches: [added: string[], removed: string[]][] = []
-  const firstWrite = Promise.withResolvers<void>()
+  const writeReleased = Promise.withResolvers<void>()
   const { presence, clock } = await openPresence(t, () => ({
     async record(_nodeId, added, removed) {
       batches.push([added.map(({ connectionId }) => connectionId), [...removed]])
-      await firstWrite.promise
+      await writeReleased.promise
     },
   }))
   const [first, second] = [aConnection(clock), aConnection(clock)]
   presence.add(first)
   t.mock.timers.tick(200)
   presence.add(second)
-  firstWrite.resolve()
+  writeReleased.resolve()
   await setImmediate()
   t.mock.timers.tick(200)
   await setImmediate()

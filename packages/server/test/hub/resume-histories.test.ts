@@ -7,7 +7,7 @@ const SEEDS = 40
 /**
  * Seeds that once found a defect: a message out of order after a partition, with or without a move of its sender; a
  * connection handed over to a node that no longer waited for it; and a connection that was lost because its new node
- * waited for one that had left.
+ * waited for the answer of a node that had left.
  */
 const DEFECT_SEEDS = [2052, 2393, 2486, 2514, 3058, 3169, 3626, 3675, 3760, 18_937]
 

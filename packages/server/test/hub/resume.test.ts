@@ -472,7 +472,7 @@ describe('on two nodes, a connection', () => {
   })
 
   /** Two nodes, of which the first hands a connection over to the second only after `handOver()`. */
-  async function openSlow(t: TestContext) {
+  async function openWithSlowHandover(t: TestContext) {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
     const { promise: handedOver, resolve: handOver } = Promise.withResolvers<void>()
@@ -505,7 +505,7 @@ describe('on two nodes, a connection', () => {
   }
 
   test('that five agents ask for at once ends with its key like any other', async t => {
-    const { services, user, from, to, handOver, startResuming, later } = await openSlow(t)
+    const { services, user, from, to, handOver, startResuming, later } = await openWithSlowHandover(t)
     const key = await makeKey(services, user.id, { expiresAt: services.clock.now() + 50_000 })
     const attempts = await startResuming(key, await connect(services, from.url, key), 5)
     handOver()
@@ -518,7 +518,7 @@ describe('on two nodes, a connection', () => {
   })
 
   test('whose key gets an earlier expiry while the connection moves ends with the key', async t => {
-    const { services, user, from, handOver, startResuming, later } = await openSlow(t)
+    const { services, user, from, handOver, startResuming, later } = await openWithSlowHandover(t)
     const key = await makeKey(services, user.id)
     const [asking] = await startResuming(key, await connect(services, from.url, key), 1)
     await services.apiKeys.rotate(user.id, key.id, 50, caller())

@@ -11,17 +11,17 @@ forEachEngine(engine => {
     const server = await startKeyway(t, await settingsFor(engine, t))
     const commandServices = await openServices(server.services.config, createLog('silent'))
     t.after(() => commandServices.close())
-    const leaseEnds = Promise.withResolvers<void>()
+    const settleReached = Promise.withResolvers<void>()
     const rowsWereRead = Promise.withResolvers<void>()
     const { settle } = server.services.storage.store.outbox
     server.services.storage.store.outbox.settle = async (...args) => {
-      leaseEnds.resolve()
+      settleReached.resolve()
       await rowsWereRead.promise
       return settle(...args)
     }
     const { lease, recentFor } = commandServices.storage.store.outbox
     commandServices.storage.store.outbox.lease = async (...args) => {
-      await leaseEnds.promise
+      await settleReached.promise
       return lease(...args)
     }
     commandServices.storage.store.outbox.recentFor = async (...args) => {

@@ -26,7 +26,7 @@ test('the dashboard, the alerts and the documented metrics match those of /metri
 })
 
 test('every alert links to a section of the operations manual', () => {
-  const chapters = [...readDocument('operations.md').matchAll(/^### (.+)$/gm)].map(([, title]) =>
+  const anchors = [...readDocument('operations.md').matchAll(/^### (.+)$/gm)].map(([, title]) =>
     title!
       .toLowerCase()
       .replaceAll(/[^a-z0-9 ]/g, '')
@@ -34,7 +34,7 @@ test('every alert links to a section of the operations manual', () => {
   )
   const runbooks = [...readDocument('alerts.yaml').matchAll(/runbook: docs\/operations\.md#(\S+)/g)]
   assert.ok(runbooks.length >= 8)
-  for (const [, anchor] of runbooks) assert.ok(chapters.includes(anchor!), `no chapter ${anchor}`)
+  for (const [, anchor] of runbooks) assert.ok(anchors.includes(anchor!), `no chapter ${anchor}`)
   assert.equal(runbooks.length, [...readDocument('alerts.yaml').matchAll(/- alert:/g)].length)
 })
 

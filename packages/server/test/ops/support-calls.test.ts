@@ -20,11 +20,11 @@ test('users show lists mails with their state, windows, keys, sessions and suppr
   const { data, text } = await runCommand(services, 'users show', ADA)
   assert.equal(data.user.email, ADA)
   assert.deepEqual([data.suppression.reason, data.suppression.provider], ['bounce', 'postmark'])
-  const minute = data.windows.find(
+  const minuteWindow = data.windows.find(
     (each: { who: string; window: string }) => each.who === 'address' && each.window === 'minute',
   )
-  assert.deepEqual([minute.used, minute.limit], [3, 3])
-  assert.ok(Date.parse(minute.free_at) - services.clock.now() <= MINUTE)
+  assert.deepEqual([minuteWindow.used, minuteWindow.limit], [3, 3])
+  assert.ok(Date.parse(minuteWindow.free_at) - services.clock.now() <= MINUTE)
   assert.deepEqual(
     data.keys.map((each: { id: string; status: string }) => [each.id, each.status]),
     [[id, 'active']],

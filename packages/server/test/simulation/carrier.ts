@@ -9,7 +9,7 @@ import type { Random } from '../support/random.ts'
 import { NOTIFY } from './connection.ts'
 import type { Scheduler, SimulatedProcess } from './scheduler.ts'
 
-const MAX_RECORDED = 200
+const MAX_RECORDED_MESSAGES = 200
 
 export interface SimulatedCarrierMessage {
   channel: string
@@ -50,7 +50,7 @@ export class Broker {
   }
 
   publish(message: SimulatedCarrierMessage): void {
-    if (this.#recorded.length < MAX_RECORDED) this.#recorded.push(message)
+    if (this.#recorded.length < MAX_RECORDED_MESSAGES) this.#recorded.push(message)
     for (const listener of this.listeners) {
       if (!listener.channels.has(message.channel)) continue
       const hasFault = message.isHint && this.#random.next() < this.hintFaults

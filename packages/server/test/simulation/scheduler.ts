@@ -95,7 +95,7 @@ export class Scheduler {
   }
 }
 
-/** Resolves when all promises that wait for no later task have settled. */
+/** Resolves when all promises have settled but those that wait for a task of the scheduler. */
 function settlePromises(): Promise<void> {
   return new Promise(resolve => originalSetImmediate(resolve))
 }

@@ -230,7 +230,7 @@ function isNounFile(target: string): boolean {
   return !name.endsWith('s') || name === 'send-limits'
 }
 
-/** The static imports of the server's files. `typeOnly`: every imported name is a type, so no module is loaded. */
+/** A file's static imports of the server's files. `typeOnly`: every imported name is a type, so no module is loaded. */
 function localImports(file: { path: string; text: string }): { target: string; typeOnly: boolean }[] {
   return [
     ...file.text.matchAll(/^(?:import|export)\s+(type\s)?([^'";]*?)(?:\sfrom\s)?'(\.[^']+\.ts)'/gm),

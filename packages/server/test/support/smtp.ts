@@ -204,7 +204,7 @@ export function selfSignedCertificate(name: string): { key: string; certificate:
   try {
     const files = ['-keyout', join(folder, 'key'), '-out', join(folder, 'certificate')]
     const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`]
-    const kindOptions = [
+    const certificateOptions = [
       '-x509',
       '-nodes',
       '-days',
@@ -214,7 +214,7 @@ export function selfSignedCertificate(name: string): { key: string; certificate:
       '-pkeyopt',
       'ec_paramgen_curve:prime256v1',
     ]
-    execFileSync('openssl', ['req', ...kindOptions, ...files, ...subject], { stdio: 'ignore' })
+    execFileSync('openssl', ['req', ...certificateOptions, ...files, ...subject], { stdio: 'ignore' })
     return {
       key: readFileSync(join(folder, 'key'), 'utf8'),
       certificate: readFileSync(join(folder, 'certificate'), 'utf8'),

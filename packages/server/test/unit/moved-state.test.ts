@@ -30,7 +30,7 @@ test('the state of a connection that another node sends is taken as it is if all
 })
 
 test('a state with a field of another type, or without a field, is refused', () => {
-  const invalid: Record<keyof MovedState, unknown[]> = {
+  const invalidValues: Record<keyof MovedState, unknown[]> = {
     seq: ['3', -1, 1.5],
     heldSeq: ['2', -1, 2 ** 53],
     heldMs: ['0', null],
@@ -62,7 +62,7 @@ test('a state with a field of another type, or without a field, is refused', () 
     messages: [null, {}, ['no'], [['node:1']], [['node:1', 1]], [[1, 'frame']], [['node:1', 'frame', '']]],
   }
   for (const value of [null, undefined, 1, 'state', [], {}]) assert.equal(parseMovedState(value), null)
-  for (const [field, values] of Object.entries(invalid))
+  for (const [field, values] of Object.entries(invalidValues))
     for (const value of [undefined, ...values])
       assert.equal(parseMovedState({ ...STATE, [field]: value }), null, `${field}: ${JSON.stringify(value)}`)
 })

@@ -9,7 +9,7 @@ const openBrowser = sharedBrowser()
 
 const PHONE = { width: 390, height: 844 }
 const DESKTOP = { width: 1280, height: 800 }
-const CLIPBOARD = ['clipboard-read', 'clipboard-write']
+const CLIPBOARD_PERMISSIONS = ['clipboard-read', 'clipboard-write']
 
 async function createKey(page: Page, name: string): Promise<string> {
   await page.getByLabel('Name').fill(name)
@@ -76,7 +76,7 @@ test('leaving the page of a new key asks until the key was copied, and Back open
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
-  const { page } = await newPerson(browser, { permissions: CLIPBOARD })
+  const { page } = await newPerson(browser, { permissions: CLIPBOARD_PERMISSIONS })
   const dialogs: string[] = []
   page.on('dialog', dialog => {
     dialogs.push(dialog.type())

@@ -48,11 +48,11 @@ test('the requesting browser signs in automatically, and the token is removed fr
 
   // This browser requested only Ada's link, so a link for another address is not confirmed automatically.
   const { page: elsewhere } = await newPerson(browser)
-  const evesLink = await askForLink(elsewhere, web, 'eve@example.com')
-  await page.goto(evesLink.link!)
+  const evesMail = await askForLink(elsewhere, web, 'eve@example.com')
+  await page.goto(evesMail.link!)
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   await page.waitForLoadState('networkidle')
-  assert.equal(await stateOf(web, evesLink.link!), 'live')
+  assert.equal(await stateOf(web, evesMail.link!), 'live')
 
   await page.goto(link!)
   await page.waitForURL(/\/keys/)

@@ -18,10 +18,10 @@ export function createMailHooks({
     mayBeFrom: (provider, header) =>
       provider === 'resend' ? mayBeFromResend(header, clock.now()) : isFromPostmark(header, secret),
     async receive(provider, call) {
-      const reading =
+      const outcome =
         provider === 'resend' ? readResend(call, secret, clock.now()) : readPostmark(call, secret)
-      if (reading === 'forged' || reading === 'unreadable') return reading
-      if (reading !== 'irrelevant') await suppressions.record(reading, provider)
+      if (outcome === 'forged' || outcome === 'unreadable') return outcome
+      if (outcome !== 'irrelevant') await suppressions.record(outcome, provider)
       return 'accepted'
     },
   }

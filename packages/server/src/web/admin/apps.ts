@@ -98,8 +98,8 @@ export function registerApp(kit: PageKit, c: PageContext): Promise<Response> {
     }
     try {
       const { app, secret, older } = await kit.apps.register(typedApp, by(form.get('reason') ?? undefined))
-      const hasOlder = older.keys + older.sessions > 0 && !typedApp.adopt
-      const note = hasOlder ? appsTexts.older(older.keys, older.sessions) : null
+      const hasUnadopted = older.keys + older.sessions > 0 && !typedApp.adopt
+      const note = hasUnadopted ? appsTexts.older(older.keys, older.sessions) : null
       return renderSecret(kit, c, app.id, { title: appsTexts.registered, secret, note })
     } catch (error) {
       return renderRegistration(kit, c, typedApp, refusalOf(error))
