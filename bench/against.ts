@@ -54,7 +54,7 @@ await compareFanOuts()
 report('against', { 'This checkout and the earlier one': rows }, targets)
 
 async function compareStarts(): Promise<void> {
-  const starts = await alternate(version => version.startOnce(), START_ROUNDS)
+  const starts = await alternate(version => version.measureStart(), START_ROUNDS)
   compare(
     'ms until ready',
     starts.map(r => [r.now.readyAfter, r.before.readyAfter]),
@@ -142,14 +142,14 @@ async function start(folder: string) {
   const postgres = stack.use(await processes.startKeyway(postgresDatabase.settings))
   const tokens: string[] = []
   for (let n = 0; n < KEYS; n++) tokens.push(await tokenOf(sqlite, benchKey(n)))
-  const startDatabase = stack.use(await databases.sqliteDatabase(KEYS))
-  const startOnce = async () => {
-    await using server = await processes.startKeyway(startDatabase.settings)
+  const databaseForStarts = stack.use(await databases.sqliteDatabase(KEYS))
+  const measureStart = async () => {
+    await using server = await processes.startKeyway(databaseForStarts.settings)
     const cpuMs = cpuSeconds(server.pid) * 1000
     await wait(IDLE_BEFORE_READING_MS)
     return { readyAfter: server.readyAfter, cpuMs, megabytes: residentBytes(server.pid) / 1024 / 1024 }
   }
-  return { sqlite, postgres, tokens, startOnce }
+  return { sqlite, postgres, tokens, measureStart }
 }
 
 /** Measures both versions in alternating rounds; they take turns at being first. */

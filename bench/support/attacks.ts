@@ -254,7 +254,7 @@ async function flood(
   await Promise.all(Array.from({ length: FLOOD_SOCKETS }, (_, index) => loop(index)))
 }
 
-const STATUS = /HTTP\/1\.1 (\d{3})/g
+const STATUS_PATTERN = /HTTP\/1\.1 (\d{3})/g
 
 /**
  * Keeps `pipelined` requests pending on one socket, by one more request per answer. Resolves when the socket closes.
@@ -274,7 +274,7 @@ function floodSocket(
     })
     socket.setEncoding('latin1')
     socket.on('data', (text: unknown) => {
-      const statuses = [...(text as string).matchAll(STATUS)]
+      const statuses = [...(text as string).matchAll(STATUS_PATTERN)]
       let batch = ''
       for (const [, status] of statuses) {
         attack.count(status!)

@@ -211,14 +211,18 @@ describe('a store in a cookie', () => {
       { text: id, cookies: [] },
       'nothing changed',
     )
-    const lateAnswer = await visit(firstSite.origin, cookie)
-    assert.equal(refreshTokenIn(cookieIn(lateAnswer.cookies[0])), [...successors][0], 'its answer was lost')
+    const repeatedAnswer = await visit(firstSite.origin, cookie)
+    assert.equal(
+      refreshTokenIn(cookieIn(repeatedAnswer.cookies[0])),
+      [...successors][0],
+      'its answer was lost',
+    )
     const expiredCookie = successorCookie.replace(/=[^~]*/, '=expired')
     const nextCookie = cookieIn((await visit(secondSite.origin, expiredCookie)).cookies[0])
-    const tooLateAnswer = await visit(firstSite.origin, cookie)
-    assert.equal(tooLateAnswer.text, 'invalid_refresh_token')
+    const refusedAnswer = await visit(firstSite.origin, cookie)
+    assert.equal(refusedAnswer.text, 'invalid_refresh_token')
     assert.match(
-      tooLateAnswer.cookies[0]!,
+      refusedAnswer.cookies[0]!,
       /^__Host-keyway-tokens=; Max-Age=0; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
     )
     assert.deepEqual(

@@ -31,8 +31,8 @@ export function environment(additional: Record<string, string> = {}): NodeJS.Pro
 /** Runs Debian's Python in the folder of the package; rejects with its output. */
 export async function python(args: string[], env: Record<string, string> = {}): Promise<string> {
   const options = { cwd: ROOT, env: environment(env), maxBuffer: MAX_OUTPUT }
-  const running = promisify(execFile)(PYTHON, args, options)
-  const { stdout } = await running.catch(({ message, stdout, stderr }) => {
+  const pendingRun = promisify(execFile)(PYTHON, args, options)
+  const { stdout } = await pendingRun.catch(({ message, stdout, stderr }) => {
     throw new Error(`${message}\n${stdout}${stderr}`)
   })
   return stdout

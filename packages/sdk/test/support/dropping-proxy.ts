@@ -31,9 +31,9 @@ export async function startDroppingProxy(
   let outageCount = 0
 
   const proxy = createServer(client => {
-    const outagesAtOpening = outageCount
+    const outageCountAtOpening = outageCount
     const openedWhileForwarding = !isDropping
-    const isForwarded = () => openedWhileForwarding && !isDropping && outagesAtOpening === outageCount
+    const isForwarded = () => openedWhileForwarding && !isDropping && outageCountAtOpening === outageCount
     const server = connect(Number(targetPort), hostname)
     for (const [from, to] of [
       [client, server],

@@ -40,8 +40,8 @@ export function createMetering(meter: Meter): Metering {
     const { userId, keyId, meteredAt } = connection
     connection.meteredAt = now
     // Split at the full hour, since usage is stored by the hour.
-    const hourStart = Math.max(meteredAt, bucketStart('hour', now))
-    if (hourStart > meteredAt) meter.count(userId, keyId, 'connectedMs', hourStart - meteredAt, meteredAt)
-    if (now > hourStart) meter.count(userId, keyId, 'connectedMs', now - hourStart, now)
+    const splitAt = Math.max(meteredAt, bucketStart('hour', now))
+    if (splitAt > meteredAt) meter.count(userId, keyId, 'connectedMs', splitAt - meteredAt, meteredAt)
+    if (now > splitAt) meter.count(userId, keyId, 'connectedMs', now - splitAt, now)
   }
 }

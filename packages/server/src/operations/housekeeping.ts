@@ -113,8 +113,8 @@ export function createHousekeeping({
       batch => store.apiKeys.prune(now - RETENTION.expiredKeys, batch),
       batch => store.apiKeys.pruneOfDeletedOwners(now - RETENTION.keysOfDeletedAccounts, batch),
       batch => store.apiKeys.pruneMetadata(now - RETENTION.metadataOfEndedKeys, batch),
-      batch => store.usage.prune(retentionStart(now), batch),
-      batch => store.statistics.prune(retentionStart(now), batch),
+      batch => store.usage.prune(retentionStarts(now), batch),
+      batch => store.statistics.prune(retentionStarts(now), batch),
       batch => store.usage.pruneOfDeletedOwners(now - RETENTION.usageOfDeletedAccounts, batch),
       batch => store.usage.pruneFlushes(now - RETENTION.usageFlushes, batch),
       batch => store.quotas.prune(now - RETENTION.retiredQuotas, batch),
@@ -130,7 +130,7 @@ export function createHousekeeping({
   }
 }
 
-function retentionStart(now: Instant): RetentionStarts {
+function retentionStarts(now: Instant): RetentionStarts {
   return { hour: oldestBucketStart('hour', now), day: oldestBucketStart('day', now) }
 }
 

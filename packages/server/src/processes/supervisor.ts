@@ -59,7 +59,7 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
   const metrics = createProcessMetricsPage()
   const runningChildren = new Set<Child>()
   let isStopping = false
-  const stopRequested = stop.then(() => {
+  const pendingStop = stop.then(() => {
     isStopping = true
   })
 
@@ -80,7 +80,7 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
     onReady(reports[0]!)
     replaceOnHangup(children.map(createKeeper))
   }
-  await stopRequested
+  await pendingStop
   await stopAll()
   return 0
 
@@ -115,7 +115,7 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
         if (performance.now() - child.startedAt >= STABLE_MS) {
           delay = FIRST_DELAY_MS
         } else {
-          await Promise.race([stopRequested, pause(delay)])
+          await Promise.race([pendingStop, pause(delay)])
           delay = Math.min(MAX_DELAY_MS, delay * 2)
         }
         if (child !== currentChild || isStopping) return

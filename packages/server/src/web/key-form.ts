@@ -18,7 +18,7 @@ import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
-const NUMBER_OF_DAYS = /^[1-9]\d{0,4}$/
+const DAYS_PATTERN = /^[1-9]\d{0,4}$/
 
 /** Presets of scopes for the most common uses of a key. */
 const PRESETS: Record<'agent' | 'read', readonly KnownScope[]> = {
@@ -177,7 +177,7 @@ function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undef
   const choice = form.get('expiry') ?? 'never'
   if (choice === 'never') return null
   if (choice !== 'date') {
-    return NUMBER_OF_DAYS.test(choice) ? now + Number(choice) * DAY : undefined
+    return DAYS_PATTERN.test(choice) ? now + Number(choice) * DAY : undefined
   }
   const endOfDay = parseRfc3339(`${form.get('expiry_date')}T23:59:59Z`)
   return endOfDay !== null && endOfDay > now ? endOfDay : undefined

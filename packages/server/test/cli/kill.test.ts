@@ -81,12 +81,12 @@ async function killAfter(
   startJourney: (reached: (stage: Stage) => void) => Promise<void>,
 ): Promise<void> {
   const stageReached = Promise.withResolvers<void>()
-  const journeyEnd = startJourney(now => now === stage && stageReached.resolve())
-  await Promise.race([stageReached.promise, journeyEnd])
-  const journeySettled = journeyEnd.catch(() => undefined)
+  const pendingJourney = startJourney(now => now === stage && stageReached.resolve())
+  await Promise.race([stageReached.promise, pendingJourney])
+  const untilJourneySettled = pendingJourney.catch(() => undefined)
   await new Promise(resolve => setTimeout(resolve, randomInt(STEP_MS)))
   await server.end('SIGKILL')
-  await journeySettled
+  await untilJourneySettled
 }
 
 async function assertAcknowledgedIsStored(

@@ -78,11 +78,11 @@ forEachEngine(engine => {
     for (const token of tokens)
       await jwtVerify(token, keySet, { audience: HUB, typ: 'agent_ws', currentDate })
     const forgedTokens = tokens.map(token => altered(token))
-    const verified = await Promise.all(
+    const verifiedClaims = await Promise.all(
       [...tokens, ...forgedTokens].map(token => services.agentTokens.verify(token)),
     )
     assert.deepEqual(
-      verified.map(claims => claims !== null),
+      verifiedClaims.map(claims => claims !== null),
       [...tokens.map(() => true), ...forgedTokens.map(() => false)],
     )
   })

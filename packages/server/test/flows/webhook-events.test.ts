@@ -137,11 +137,11 @@ forEachEngine(engine => {
     assert.equal(await announceExpired(services), 0)
     clock.advance(1)
     const storage = await services.opened.reopen()
-    const announcedByNode = await Promise.all([
+    const announcedCounts = await Promise.all([
       announceExpired(services),
       announceExpired({ ...services, storage }),
     ])
-    assert.deepEqual(announcedByNode.toSorted(), [0, 1])
+    assert.deepEqual(announcedCounts.toSorted(), [0, 1])
     assert.equal(await announceExpired(services), 0)
     assert.deepEqual(await receivedTypes(), ['1 api_key.expired'])
     await apiKeys.revokeById(key.id)

@@ -69,9 +69,9 @@ describe('a server that drains', () => {
 /** A server and a connection to it that it has accepted. */
 async function open(t: TestContext) {
   const { server, port } = await openServer('sqlite', t)
-  const connectionAccepted = once(server, 'connection')
+  const pendingConnection = once(server, 'connection')
   const client: Socket = connect(port, '127.0.0.1')
   t.after(() => client.destroy())
-  await connectionAccepted
+  await pendingConnection
   return { server, client, port }
 }

@@ -150,8 +150,8 @@ forEachEngine(engine => {
     await invite({ email: 'late@example.com', role: 'admin' })
     assert.equal((await signIn(GRACE)).user.role, 'admin')
     await users.setRole(admin.user.id, 'user')
-    const lateGuest = await signIn('late@example.com')
-    assert.deepEqual([lateGuest.isNewUser, lateGuest.user.role], [true, 'user'])
+    const guestOfFormerAdmin = await signIn('late@example.com')
+    assert.deepEqual([guestOfFormerAdmin.isNewUser, guestOfFormerAdmin.user.role], [true, 'user'])
   })
 
   test('an administrator invites 120 addresses a minute, and no more', async t => {

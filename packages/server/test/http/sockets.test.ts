@@ -246,13 +246,13 @@ const pages = { fetch: () => new Response('x'.repeat(30_000_000)) }
 
 /** The server's socket of a client that sends a request and never reads. */
 async function askWithoutReading(t: TestContext, { server, port }: Server): Promise<Socket> {
-  const connectionAccepted = once(server, 'connection')
+  const pendingConnection = once(server, 'connection')
   const socket = await openSocket(t, port)
   socket.pause()
-  const requestReceived = once(server, 'request')
+  const pendingRequest = once(server, 'request')
   socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
-  await requestReceived
-  return (await connectionAccepted)[0]
+  await pendingRequest
+  return (await pendingConnection)[0]
 }
 
 test('a connection with an unread response is closed in time', async t => {

@@ -207,15 +207,15 @@ test('a node that was considered dead records its open connections again, and sa
   const [open, pending] = [aConnection(clock), aConnection(clock)]
   for (const connection of [open, pending]) registry.add(connection)
   open.state = 'open'
-  let lapses = 0
-  presence.onLapse(() => lapses++)
+  let lapseCount = 0
+  presence.onLapse(() => lapseCount++)
   await presence.heartbeat()
   clock.advance(NODE_TIMEOUT_MS - 1)
   await presence.heartbeat()
-  assert.equal(lapses, 0)
+  assert.equal(lapseCount, 0)
   clock.advance(NODE_TIMEOUT_MS)
   await presence.heartbeat()
-  assert.equal(lapses, 1)
+  assert.equal(lapseCount, 1)
   t.mock.timers.tick(200)
   const recordedRows = await rowsWritten.promise
   assert.deepEqual(

@@ -32,25 +32,25 @@ export async function startPair<Node extends BalancedNode>(
   secrets: string,
 ): Promise<NodePair<Node>> {
   const nodes: (Node | null)[] = [await start(secrets), await start(secrets)]
-  const requestsInProgress = new Map<Node, number>()
+  const pendingRequestCounts = new Map<Node, number>()
   const liveNodes = () => nodes.filter(node => node !== null)
   let nextIndex = 0
   return {
     live: liveNodes,
     async through(request) {
       const node = liveNodes()[nextIndex++ % liveNodes().length]!
-      requestsInProgress.set(node, (requestsInProgress.get(node) ?? 0) + 1)
+      pendingRequestCounts.set(node, (pendingRequestCounts.get(node) ?? 0) + 1)
       try {
         return await request(node.origin)
       } finally {
-        requestsInProgress.set(node, requestsInProgress.get(node)! - 1)
+        pendingRequestCounts.set(node, pendingRequestCounts.get(node)! - 1)
       }
     },
     async restartOneByOne(newSecrets) {
       for (const index of nodes.keys()) {
         const stoppedNode = nodes[index]!
         nodes[index] = null
-        while ((requestsInProgress.get(stoppedNode) ?? 0) > 0)
+        while ((pendingRequestCounts.get(stoppedNode) ?? 0) > 0)
           await new Promise(resolve => setImmediate(resolve))
         await stoppedNode.stop()
         nodes[index] = await start(newSecrets)

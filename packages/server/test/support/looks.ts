@@ -155,8 +155,8 @@ async function watchLoads(page: Page): Promise<MeasureLoad> {
     // A new document starts the count again: what was loaded before it belongs to the previous page.
     if (type.startsWith('text/html')) bodies = []
     if (type === 'text/event-stream') return
-    const zero = () => 0
-    bodies.push(answer.body().then(({ length }) => length, zero))
+    const returnZero = () => 0
+    bodies.push(answer.body().then(({ length }) => length, returnZero))
   })
   return async () => {
     const layoutShift = await page.evaluate<number>('window.settled()')
@@ -180,8 +180,8 @@ const WATCH_FOCUS = `(() => {
     const shown = element.matches('.segments input') ? element.nextElementSibling : element
     const { outlineStyle, outlineWidth } = getComputedStyle(shown)
     const box = shown.getBoundingClientRect()
-    const visible = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && box.bottom > 0 && box.top < innerHeight
-    if (!visible) hidden.push(element.outerHTML.slice(0, 120))
+    const isVisible = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && box.bottom > 0 && box.top < innerHeight
+    if (!isVisible) hidden.push(element.outerHTML.slice(0, 120))
     const index = controls().indexOf(element)
     if (index >= 0) reached.add(index)
   }

@@ -113,8 +113,8 @@ test('a refused address is shown at its field with what was typed, and a pending
     )
   }
   await post(client, '/account', '/account/email', { new_email: NEW_ADDRESS })
-  const cancellation = await post(client, '/account', '/account/email/cancel')
-  assert.equal(cancellation.headers.get('location'), '/account?done=email_cancelled')
+  const cancellationResponse = await post(client, '/account', '/account/email/cancel')
+  assert.equal(cancellationResponse.headers.get('location'), '/account?done=email_cancelled')
   assert.match(await (await client.get('/account')).text(), /name="new_email"/)
 })
 

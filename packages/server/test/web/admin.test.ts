@@ -410,8 +410,8 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
   await admin.client.post('/sign-in', { form_token, email: admin.email })
   const [mail] = await web.mails(admin.email, mailCountBefore + 1)
   const token = new URL(mail!.link!).searchParams.get('token')!
-  const returnResponse = await admin.client.post('/verify', { form_token, token, email: admin.email })
-  assert.equal(returnResponse.headers.get('location'), path)
+  const verifyResponse = await admin.client.post('/verify', { form_token, token, email: admin.email })
+  assert.equal(verifyResponse.headers.get('location'), path)
   assert.equal((await post(admin.client, path, `${path}/suspend`, { reason: 'spam' })).status, 303)
 })
 
@@ -430,7 +430,7 @@ test('the confirmation leads to pages of the administration only', async t => {
     await admin.client.post('/sign-in', { form_token, email: admin.email })
     const [mail] = await web.mails(admin.email, count + 1)
     const token = new URL(mail!.link!).searchParams.get('token')!
-    const returnResponse = await admin.client.post('/verify', { form_token, token, email: admin.email })
-    assert.equal(returnResponse.headers.get('location'), '/admin', to)
+    const verifyResponse = await admin.client.post('/verify', { form_token, token, email: admin.email })
+    assert.equal(verifyResponse.headers.get('location'), '/admin', to)
   }
 })

@@ -45,7 +45,7 @@ async function playFirstMinute(
   const agent = new Agent({ url: web.url, apiKey: key })
   agent.onRequest(() => 'Hello from the test bench')
   t.after(() => agent.close())
-  const stopCode = new Promise(resolve => agent.on('stopped', ({ error }) => resolve(error?.code)))
+  const pendingStopCode = new Promise(resolve => agent.on('stopped', ({ error }) => resolve(error?.code)))
   const card = liveTab.locator('#live-card')
   await card.getByText('Connected. Your agent is live.').waitFor()
   assert.match((await card.textContent())!, /Host(127\.0\.0\.1|::1)Programkeyway-sdk\/[\d.]+Connected/)
@@ -56,7 +56,7 @@ async function playFirstMinute(
   await liveTab.locator('summary').filter({ hasText: 'Revoke' }).click()
   await liveTab.getByRole('button', { name: 'Revoke this key' }).click()
   await card.getByText(/Revoked\. The connection was closed after \d+ ms\./).waitFor()
-  assert.equal(await stopCode, 'revoked')
+  assert.equal(await pendingStopCode, 'revoked')
   t.diagnostic(`${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
 }
 

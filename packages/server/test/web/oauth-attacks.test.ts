@@ -219,19 +219,19 @@ test('RFC 9700 4.8: a request without PKCE is no way around it', async t => {
   const client = await signedInClient(web)
   const errorOf = async (changes: Record<string, string | undefined>) =>
     callbackParameters(await client.get(authorizePath(challenge, changes))).error
-  const pkceRemoved = { code_challenge: undefined, code_challenge_method: undefined }
+  const withoutPkce = { code_challenge: undefined, code_challenge_method: undefined }
   assert.equal(await errorOf({ code_challenge_method: 'plain' }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge_method: undefined }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge: undefined }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge: verifier.slice(1) }), 'invalid_request')
-  assert.equal(await errorOf({ ...pkceRemoved, nonce: undefined }), 'invalid_request')
+  assert.equal(await errorOf({ ...withoutPkce, nonce: undefined }), 'invalid_request')
   assert.equal(
-    await errorOf({ ...pkceRemoved, scope: 'email' }),
+    await errorOf({ ...withoutPkce, scope: 'email' }),
     'invalid_request',
     'no id token has the nonce',
   )
 
-  const codeWithoutPkce = callbackParameters(await client.get(authorizePath(challenge, pkceRemoved))).code!
+  const codeWithoutPkce = callbackParameters(await client.get(authorizePath(challenge, withoutPkce))).code!
   const downgradeAnswer = await redeem(web, codeWithoutPkce, { client_secret: secret })
   assert.deepEqual([downgradeAnswer.status, downgradeAnswer.body.error], [400, 'invalid_grant'])
   assert.equal(
@@ -240,9 +240,9 @@ test('RFC 9700 4.8: a request without PKCE is no way around it', async t => {
   )
 
   await web.server.services.apps.change('shop', { requirePkce: true })
-  assert.equal(await errorOf(pkceRemoved), 'invalid_request')
+  assert.equal(await errorOf(withoutPkce), 'invalid_request')
   await web.server.services.apps.change('shop', { requirePkce: false, isPublic: true })
-  assert.equal(await errorOf(pkceRemoved), 'invalid_request')
+  assert.equal(await errorOf(withoutPkce), 'invalid_request')
 })
 
 test('RFC 9700 4.12: a form that was posted is never posted on to the app', async t => {
@@ -375,13 +375,15 @@ test('a pushed request is that of its client, and is good for one code', async t
     [refusal.body.error, refusal.body.error_description],
     ['invalid_scope', "The app may not ask for the scope 'admin:read'."],
   )
-  const tooManyScopes = await push({ scope: Array.from({ length: 33 }, (_, n) => `orders:${n}`).join(' ') })
+  const tooManyScopesAnswer = await push({
+    scope: Array.from({ length: 33 }, (_, n) => `orders:${n}`).join(' '),
+  })
   assert.deepEqual(
-    [tooManyScopes.body.error, tooManyScopes.body.error_description],
+    [tooManyScopesAnswer.body.error, tooManyScopesAnswer.body.error_description],
     ['invalid_scope', 'An app may ask for at most 32 scopes at once.'],
   )
-  const secretAsScope = await push({ scope: `sva_${'x'.repeat(20)}Y` })
-  assert.equal(secretAsScope.body.error_description, 'The app may not ask for this scope.')
+  const secretAsScopeAnswer = await push({ scope: `sva_${'x'.repeat(20)}Y` })
+  assert.equal(secretAsScopeAnswer.body.error_description, 'The app may not ask for this scope.')
   assert.equal((await push({ code_challenge_method: 'plain' })).body.error, 'invalid_request')
   const { status, body } = await push()
   assert.equal(status, 201)

@@ -65,8 +65,8 @@ export async function openAmongPeers(
       }
     },
   }
-  const given = typeof overrides === 'function' ? overrides(services) : overrides
-  const node = await openHub(services, t, { nodeId, events, ...given })
+  const resolvedOverrides = typeof overrides === 'function' ? overrides(services) : overrides
+  const node = await openHub(services, t, { nodeId, events, ...resolvedOverrides })
   const { user } = await services.signIn('ada@example.com')
 
   async function addPeer({
