@@ -22,7 +22,7 @@ const SECONDS = QUICK ? 4 : 10
 /** Delay before the measurement, until heartbeats have run and agents are connected. */
 const SETTLE_MS = 5000
 const WARM_UP_MS = 1000
-/** Allowance for events that nodes exchange without messages, such as those that test the carrier. */
+/** Allowance for events that carry no messages of agents, such as those that test the carrier. */
 const ALLOWED_EVENTS_A_SECOND = 5
 
 pinBench()
@@ -70,7 +70,8 @@ async function measure(count: number, eventsUrl: string | null, onAllNodes: bool
   const nodes: RunningProcess[] = []
   try {
     for (let n = 0; n < count; n++) {
-      // Chosen here, since a node prints its public URL, which is the same for all nodes.
+      // The port is chosen here, and not read from the node's output: the URL that a node prints is the public one, the
+      // same for all nodes.
       const port = await freePort()
       nodes.push({ ...(await startKeyway({ ...settings, KEYWAY_PORT: String(port) })), port })
     }

@@ -63,7 +63,7 @@ for (const name of Object.keys(subjects) as Name[]) {
     'p99 ms': spreadOf(run => run.p99),
     'p99.9 ms': spreadOf(run => run.p999),
   })
-  // The floor's latency is not compared: its tail is caused by other work on the core.
+  // The floor (support/floor.ts) has no target for latency: its slowest answers wait for other work on the core.
   if (name === 'floor') continue
   targets.push({
     what: `p99 at half of the load, ${name}`,

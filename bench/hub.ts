@@ -116,7 +116,8 @@ function connect({ server, tokens }: HubSubject, count: number, of = tokens): Pr
 
 async function measureIdle(subject: HubSubject): Promise<void> {
   const { pid } = subject.server
-  // Memory is measured first, before freed memory of earlier connections could be reused.
+  // Called before the other measurements, so that the measured connections cannot reuse memory that those have freed. A
+  // few connections come first, to exclude what only the first ones allocate.
   await connect(subject, WARM_UP_CONNECTIONS)
   await agents.run({ do: 'disconnect' })
   await wait(SETTLE_MS / 2)

@@ -147,7 +147,10 @@ export function createDetector(
 
   return {
     detect,
-    /** Whether a stored result is still valid: the tests that it depends on are unchanged. */
+    /**
+     * Whether a stored result is still valid: the test that killed the mutant is unchanged; or, if the mutant survived,
+     * the tests that cover it are, and had at least the time that this run allows.
+     */
     isStillValid(stored: Result, mutant: Candidate): boolean {
       if (stored.outcome === 'killed' || stored.outcome === 'timed out')
         return tests.some(test => test.hash === stored.testsHash && nameOf(test) === stored.by)

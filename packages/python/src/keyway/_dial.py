@@ -1,4 +1,4 @@
-"""One attempt to connect: obtains a token, performs the handshake, and fails without `ready` within 10 s."""
+"""One attempt to connect: obtains a token and performs the handshake. Fails if `ready` does not arrive within 10 s."""
 
 from __future__ import annotations
 

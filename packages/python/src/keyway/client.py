@@ -65,7 +65,7 @@ class Keyway:
         self.account = AccountCalls(self._transport)
         self.agents = AgentCalls(self._transport)
         self.apps = AppCalls(self._transport)
-        """The calls of an app, which need the parameter `app`."""
+        """The calls of an app; they need the parameter `app` of the constructor."""
 
     async def send_magic_link(
         self, email: str, *, app_id: str | None = None, locale: str | None = None

@@ -33,8 +33,8 @@ export class AppCalls {
         return this.#verifier.verify(key, consume);
     }
     /**
-     * A page of the keys, sessions and accounts that ended after `cursor`, oldest first; without a cursor, or with one
-     * that is older, of those that ended in the last 20 minutes. A later page may repeat an entry.
+     * A page of the keys, sessions and accounts that ended after `cursor`, but within the last 20 minutes, oldest first.
+     * Without a cursor the page begins 20 minutes ago. A later page may repeat an entry.
      */
     revocations({ cursor, signal, } = {}) {
         return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal });

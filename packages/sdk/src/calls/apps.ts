@@ -74,8 +74,8 @@ export class AppCalls {
   }
 
   /**
-   * A page of the keys, sessions and accounts that ended after `cursor`, oldest first; without a cursor, or with one
-   * that is older, of those that ended in the last 20 minutes. A later page may repeat an entry.
+   * A page of the keys, sessions and accounts that ended after `cursor`, but within the last 20 minutes, oldest first.
+   * Without a cursor the page begins 20 minutes ago. A later page may repeat an entry.
    */
   revocations({
     cursor,

@@ -74,7 +74,10 @@ export class KeyCounts {
     return (this.#table[this.#tableIndex()]! - 1) * this.#width
   }
 
-  /** Adds a record for a key that has none, with the key's counts from `previous`. Must not be called when full. */
+  /**
+   * Adds a record for a key that has none, with the key's counts from `previous`, or zeros if it has none there either.
+   * Must not be called when full.
+   */
   insert(keyId: string, previous: KeyCounts): number {
     if (this.#records.length === 0) this.#allocate()
     this.#hash(keyId)

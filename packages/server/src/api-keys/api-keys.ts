@@ -322,7 +322,7 @@ async function committedKey(
 ): Promise<CreationOutcome | undefined> {
   const apiKey = await store.apiKeys.findOwned(userId, id)
   if (!apiKey) return undefined
-  // A concurrent call with the same id won; this call's key was not stored.
+  // With another hash, it is the key of a concurrent call with the same id, and this call's key was not stored.
   return apiKey.keyHash === keyHash ? { apiKey } : { refused: 'already_created' }
 }
 

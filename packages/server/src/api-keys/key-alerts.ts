@@ -37,7 +37,8 @@ export interface KeyAlerts {
   onSpend(tx: Transaction, spend: KeySpend): Promise<void>
   /**
    * Notes that a key passed 80 or 100 % of a request limit or of its quota. Costs one map lookup, for the hot path. The
-   * next flush notifies the owner, for each limit and percentage once per period, which is at least a day.
+   * next flush notifies the owner: for each limit and percentage at most once a day, for a limit per month once a month,
+   * and for a quota without refill once.
    */
   noteLimit(key: Pick<ApiKey, 'id' | 'lineageId'>, alert: LimitAlert): void
   flush(): Promise<void>

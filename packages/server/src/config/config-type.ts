@@ -68,7 +68,7 @@ export interface Config {
   maxActiveKeys: number
   /** Limit of successful exchanges of one key on one node. */
   exchangeLimits: RateWindow[]
-  /** Request limits that hold for every key; the limits of its owner may only be lower. */
+  /** Request limits of every key; its owner may only set lower ones. */
   keyLimits: RequestLimit[]
   /** Request limits of a key that is created without any. */
   keyDefaults: RequestLimit[]

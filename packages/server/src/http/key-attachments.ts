@@ -20,8 +20,9 @@ export const externalId = text('an external id', 'customer-42', { max: MAX_EXTER
   .meta({ description: 'An id of your own for whatever the key belongs to; many keys may have the same.' })
 
 /**
- * Body size limit of calls with metadata. Metadata of the maximum size fit twice, so the other fields, white space and some
- * escapes have room. Escapes of all characters do not: `\u0061` has six bytes for a character of one.
+ * Body size limit of calls with metadata: twice the maximum size of metadata, so that the other fields, white space and
+ * some escapes fit too. Metadata of the maximum size does not fit if all its characters are escaped: `\u0061` has six
+ * bytes for a character of one.
  */
 export const MAX_KEY_BODY_BYTES = 32 * 1024
 

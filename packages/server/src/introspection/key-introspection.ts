@@ -30,8 +30,8 @@ export interface KeyIntrospection {
   /** The key; null if it is unknown, belongs to another owner, or is not usable. */
   find(keyId: string, ownerId: string): Promise<OwnedApiKey | null>
   /**
-   * Consumes calls of the key, and returns its external id, metadata and remaining limits. Returns an empty object
-   * without an app that has rights over the key (`coversKey`).
+   * Consumes `consume` calls of the key, and returns its external id, metadata and remaining limits. Returns an empty
+   * object unless `app` has rights over the key (`coversKey`).
    *
    * @throws KeywayError the errors that `Introspection.introspect` lists, if `consume` is above 0
    */

@@ -35,8 +35,8 @@ export interface LeaseStore {
   /** At most `limit` subjects whose `wantedAt` is `since` or later. */
   openClaims(since: Instant, limit: number): Promise<string[]>
   /**
-   * Removes at most `batch` obsolete rows, and all holders whose lease ended before `lapsedBefore`. Returns how many
-   * rows and holders together.
+   * Removes at most `batch` rows whose `prunableAt` has passed, and all holders whose lease ended before
+   * `lapsedBefore`. Returns how many rows and holders together.
    */
   prune(now: Instant, lapsedBefore: Instant, batch: number): Promise<number>
 }

@@ -8,8 +8,9 @@ export interface OutboxStore {
   insert(message: OutboxMessage): Promise<boolean>
   /**
    * Leases up to `limit` due messages until `leasedUntil` by conditional updates: no two nodes lease the same message.
-   * Messages that expire, such as sign-in mails, are leased first, the earliest first, so that they do not wait behind
-   * notices. Counts the attempt. `nodeId` owns the leases; without an owner they only end by expiry.
+   * Messages that expire, such as sign-in mails, are leased before others, in the order in which they expire, so that
+   * they do not wait behind notices. Counts the attempt. `nodeId` owns the leases; without an owner they only end by
+   * expiry.
    */
   lease(now: Instant, leasedUntil: Instant, limit: number, nodeId?: string | null): Promise<OutboxMessage[]>
   /** Releases the leases of nodes without a heartbeat since this instant. Returns the number of messages. */

@@ -5,7 +5,7 @@ import type { Db } from './engine.ts'
 import type { Schema } from './schema.ts'
 import { countOf, inChunks } from './statements.ts'
 
-/** How long a queue is kept after `agent.disconnected` at least: longer than the connection can be resumed. */
+/** The minimum time for which a queue is kept after `agent.disconnected`: longer than a connection can be resumed. */
 const AGENT_QUEUE_KEPT_FOR = 5 * MINUTE
 /**
  * Maximum number of surplus events (`pruneSurplus`) that one statement removes. Large, since finding the newest of them

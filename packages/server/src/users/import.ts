@@ -19,7 +19,7 @@ export interface ImportedUser {
   isNew: boolean
 }
 
-/** Imports accounts without trial credit, plan or welcome mail; the first sign-in to each adds them. */
+/** Imports accounts. Each gets its trial credit, plan and welcome mail only at the first sign-in to it. */
 export function createUserImport({ clock, audit }: { clock: Clock; audit: Audit }) {
   return function importUsers(people: readonly UserToImport[], by: ActedBy): Promise<ImportedUser[]> {
     // Ids are created here, since a transaction may run again.

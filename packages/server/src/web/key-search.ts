@@ -88,7 +88,7 @@ export async function findKeys(kit: PageKit, userId: string, view: KeyView): Pro
   }
 }
 
-/** @param searchText the searched text in lower case */
+/** @param searchText the text to search for, in lower case */
 function contains({ id, name, keyPrefix, appId, externalId }: ApiKey, searchText: string): boolean {
   if (searchText === '') return true
   const prefix = keyPrefix.toLowerCase()

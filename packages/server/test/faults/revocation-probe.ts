@@ -4,7 +4,7 @@ import { patienceMs } from '../support/patience.ts'
 import type { Person } from './message-probe.ts'
 import type { World } from './world.ts'
 
-/** The interval in which nodes of every version poll the database for revocations. */
+/** How often nodes of every version poll the database for revocations. */
 const SWEEP_MS = 1000
 /** Tolerance for this load on an otherwise idle machine with two cores. */
 const SLACK_MS = 1500

@@ -6,7 +6,7 @@ import { checkMessages, type Person } from './message-probe.ts'
 import { type RevocationProbe, watchRevocations } from './revocation-probe.ts'
 import { type ScenarioResult, type World, withWorld } from './world.ts'
 
-/** How long each combination of versions serves, at scale 1. */
+/** How long each combination of versions serves in a full run (`scale` 1). */
 const PHASE_MS = 6000
 
 /**

@@ -192,7 +192,7 @@ forEachEngine(engine => {
           ? { Cookie: `__Host-keyway_session=${cookie}; keyway_session=${cookie}` }
           : {}
         const options: CallOptions = { headers, body, ...(token && { token }) }
-        // An empty body or an unknown id is refused after the credential, so nothing is changed.
+        // Even an accepted credential changes nothing here: the empty body or the unknown id is refused after it.
         const answer = await call(method, path, options)
         const title = `${name} with ${who}: ${answer.status} ${answer.text}`
         const refusal = refusals[access]

@@ -190,7 +190,8 @@ async function startBody(t: TestContext, server: Server, from: string, part = '{
   socket.write(
     `POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${from}\r\nContent-Type: application/json\r\nContent-Length: 15000\r\n\r\n${part}`,
   )
-  // The server has processed the bytes above once it has answered another connection.
+  // Two calls over other connections: when the second is answered, the server has accepted this connection and read the
+  // bytes above.
   await server.get('/livez')
   await server.get('/livez')
   return socket

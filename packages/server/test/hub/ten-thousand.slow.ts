@@ -13,7 +13,7 @@ const CONCURRENT_HANDSHAKES = 100
 const TOKEN_LIFETIME_MS = 900_000
 /** Remaining lifetime of the first tokens when the renewal begins. */
 const REMAINING_MS = 300_000
-/** Less than the 60 s after which the hub terminates silent connections; pings are answered in between. */
+/** How far the hub's clock advances between two pings: less than the 60 s after which silent connections are closed. */
 const STEP_MS = 26_000
 
 interface Connection {

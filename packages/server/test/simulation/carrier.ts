@@ -39,7 +39,7 @@ export class Broker {
   readonly #scheduler: Scheduler
   readonly #random: Random
   readonly #recorded: SimulatedCarrierMessage[] = []
-  /** The share of hints with a fault. */
+  /** The share of hints (`isHint`) that are lost, late or doubled. */
   hintFaults = 0
   /** The longest delivery time of a message without a fault, in milliseconds. */
   lagMs = 5

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process'
  */
 export const MUST_HAVE_ALL = process.env.CI === 'true'
 
-/** The value of `skip` for tests of this server: the reason, or false if it is installed or on CI. */
+/** The value of `skip` for tests that need a program: `reason`, or false if the program is installed or on CI. */
 export function skipWithout(isInstalled: boolean, reason: string): string | false {
   return isInstalled || MUST_HAVE_ALL ? false : reason
 }

@@ -64,8 +64,8 @@ class AppCalls:
         return cast(KeyVerification, await self._verifier.verify(without_none(token=key, consume=consume)))
 
     async def revocations(self, *, cursor: str | None = None) -> Page[RevocationObject]:
-        """A page of the keys, sessions and accounts that ended after `cursor`, oldest first; without a cursor, or with
-        one that is older, of those that ended in the last 20 minutes."""
+        """A page of the keys, sessions and accounts that ended after `cursor`, but within the last 20 minutes, oldest
+        first. Without a cursor the page begins 20 minutes ago. A later page may repeat an entry."""
         answer = await self._call("GET", "/v1/revocations", query={"cursor": cursor}, credential="app")
         return cast("Page[RevocationObject]", answer)
 

@@ -226,7 +226,8 @@ export function apiKeyRoutes(
   ]
 
   /**
-   * Requires a recent sign-in to create a key with administrative rights, which the key can use without any sign-in.
+   * Requires that an administrator has signed in recently to create a key with administrative rights: such a key works
+   * without any sign-in.
    *
    * @throws KeywayError `reauthentication_required`
    */

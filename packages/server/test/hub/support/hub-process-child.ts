@@ -19,7 +19,7 @@ const context = { after: (end: () => unknown) => cleanups.unshift(end) } as unkn
 const services = await openServices('sqlite', context)
 const { hub, port } = await openHub(services, context, { tickMs: undefined, maxConnectionsPerUser: 10_000 })
 const keys: TestKey[] = []
-/** Shorter than the time after which a hub that has not polled its database closes all connections. */
+/** How far `advance` moves the clock between two sweeps: not so far that the hub takes its database for unreachable. */
 const STEP_MS = 5_000
 let lastRunAt = performance.now()
 setInterval(followRealTime, 20).unref()

@@ -54,7 +54,7 @@ const newApp = z.strictObject({ id: appId, name: appName, adopt: optional(flag),
 const appChange = z.strictObject({ name: optional(appName), ...settings })
 type Change = z.output<typeof appChange>
 
-/** Fields of a change that grant no right to anybody, so that a key may send them. */
+/** Fields of a change that grant no right to anybody, so that no session is needed: a key may change them too. */
 const HARMLESS_SETTINGS: ReadonlySet<string> = new Set([
   'name',
   'token_alg',
