@@ -192,7 +192,7 @@ export class Agent extends Emitter {
         if (frame.type === 'message')
             this.#resumption.receive(connection, frame);
         if (frame.type === 'pong')
-            this.#handover.caughtUp(connection);
+            this.#handover.pongArrived(connection);
         if (frame.type === 'sent')
             this.#sends.acknowledge(frame.id, frame.delivered, frame.held);
         if (frame.type === 'error')
@@ -241,7 +241,7 @@ export class Agent extends Emitter {
         if (this.#stopped)
             return;
         this.#draining.remove(connection);
-        this.#handover.caughtUp(connection);
+        this.#handover.closed(connection);
         this.#sends.lost(connection);
         this.#resumption.lost(connection);
         if (close.code === 4409 && this.#resumption.mayHaveResumed(connection))

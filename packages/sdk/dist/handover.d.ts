@@ -15,10 +15,15 @@ export declare class Handover {
     begin(from: HubConnection, to: HubConnection): void;
     arrived(connection: HubConnection, frame: MessageFrame): void;
     /**
-     * Called when a connection received a pong or was closed: ends the handover from it or to it. After the pong or the
-     * close of the old one, no earlier message can arrive any more; after the close of the new one, none is buffered.
+     * Called when a connection received a pong. Ends the handover from it with the pong that answers the handover's ping,
+     * the last of its pings: then no earlier message can arrive any more.
      */
-    caughtUp(connection: HubConnection): void;
+    pongArrived(connection: HubConnection): void;
+    /**
+     * Called when a connection was closed: ends the handover from it or to it. After the close of the old connection no
+     * earlier message can arrive any more; after that of the new one no further message is buffered.
+     */
+    closed(connection: HubConnection): void;
     /** Ends the handover, and delivers the buffered messages. */
     end(): void;
 }

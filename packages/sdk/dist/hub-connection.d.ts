@@ -37,6 +37,8 @@ export declare class HubConnection {
     #private;
     constructor(options: HubConnectionOptions);
     get isOpen(): boolean;
+    /** Whether a ping was sent that no pong has answered yet. */
+    get awaitsPong(): boolean;
     /** Sends a frame; false if the socket is not open. */
     send(frame: AgentFrame): boolean;
     /**

@@ -17,6 +17,7 @@ export class HubConnection {
     #options;
     #lastReceivedAt;
     #ended = false;
+    #unansweredPings = 0;
     #cancelSilenceTimer = () => { };
     constructor(options) {
         this.#options = options;
@@ -31,12 +32,18 @@ export class HubConnection {
     get isOpen() {
         return this.#socket.readyState === READY_STATE_OPEN;
     }
+    /** Whether a ping was sent that no pong has answered yet. */
+    get awaitsPong() {
+        return this.#unansweredPings > 0;
+    }
     /** Sends a frame; false if the socket is not open. */
     send(frame) {
         if (this.#ended || this.#socket.readyState !== READY_STATE_OPEN)
             return false;
         try {
             this.#socket.send(JSON.stringify(frame));
+            if (frame.type === 'ping')
+                this.#unansweredPings++;
             return true;
         }
         catch {
@@ -70,6 +77,8 @@ export class HubConnection {
         const frame = parseFrame(data);
         if (!frame)
             return;
+        if (frame.type === 'pong' && this.#unansweredPings > 0)
+            this.#unansweredPings--;
         if (frame.type === 'ready') {
             this.#watchSilence();
             this.#options.onReady(this, frame);

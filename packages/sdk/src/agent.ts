@@ -230,7 +230,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   #frame(connection: HubConnection, frame: ServerFrame): void {
     if (frame.type === 'message') this.#resumption.receive(connection, frame)
-    if (frame.type === 'pong') this.#handover.caughtUp(connection)
+    if (frame.type === 'pong') this.#handover.pongArrived(connection)
     if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered, frame.held)
     if (frame.type === 'error') this.#handleError(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
@@ -272,7 +272,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #closed(connection: HubConnection, close: HubClose): void {
     if (this.#stopped) return
     this.#draining.remove(connection)
-    this.#handover.caughtUp(connection)
+    this.#handover.closed(connection)
     this.#sends.lost(connection)
     this.#resumption.lost(connection)
     if (close.code === 4409 && this.#resumption.mayHaveResumed(connection)) this.#superseded(connection)

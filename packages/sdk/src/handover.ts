@@ -37,10 +37,18 @@ export class Handover {
   }
 
   /**
-   * Called when a connection received a pong or was closed: ends the handover from it or to it. After the pong or the
-   * close of the old one, no earlier message can arrive any more; after the close of the new one, none is buffered.
+   * Called when a connection received a pong. Ends the handover from it with the pong that answers the handover's ping,
+   * the last of its pings: then no earlier message can arrive any more.
    */
-  caughtUp(connection: HubConnection): void {
+  pongArrived(connection: HubConnection): void {
+    if (this.#inProgress?.from === connection && !connection.awaitsPong) this.end()
+  }
+
+  /**
+   * Called when a connection was closed: ends the handover from it or to it. After the close of the old connection no
+   * earlier message can arrive any more; after that of the new one no further message is buffered.
+   */
+  closed(connection: HubConnection): void {
     if (this.#inProgress?.from === connection || this.#inProgress?.to === connection) this.end()
   }
 

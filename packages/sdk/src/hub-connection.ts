@@ -55,6 +55,7 @@ export class HubConnection {
   #options: HubConnectionOptions
   #lastReceivedAt: number
   #ended = false
+  #unansweredPings = 0
   #cancelSilenceTimer = () => {}
 
   constructor(options: HubConnectionOptions) {
@@ -73,11 +74,17 @@ export class HubConnection {
     return this.#socket.readyState === READY_STATE_OPEN
   }
 
+  /** Whether a ping was sent that no pong has answered yet. */
+  get awaitsPong(): boolean {
+    return this.#unansweredPings > 0
+  }
+
   /** Sends a frame; false if the socket is not open. */
   send(frame: AgentFrame): boolean {
     if (this.#ended || this.#socket.readyState !== READY_STATE_OPEN) return false
     try {
       this.#socket.send(JSON.stringify(frame))
+      if (frame.type === 'ping') this.#unansweredPings++
       return true
     } catch {
       return false // The socket has just closed; `onclose` follows.
@@ -110,6 +117,7 @@ export class HubConnection {
     this.#lastReceivedAt = this.#options.clock.now()
     const frame = parseFrame(data)
     if (!frame) return
+    if (frame.type === 'pong' && this.#unansweredPings > 0) this.#unansweredPings--
     if (frame.type === 'ready') {
       this.#watchSilence()
       this.#options.onReady(this, frame)

@@ -433,6 +433,23 @@ describe('move to another node', () => {
       assert.equal((await events.message.next()).id, 'third')
     })
 
+  test('messages of the successor are buffered until the last ping of the old connection is answered', async t => {
+    const { server, events, clock, end } = await startConnected(t)
+    clock.advance(25_000)
+    assert.deepEqual(await end.frames.next(), { type: 'ping' })
+    const successor = await moveAgent({ server, events, clock, end })
+    assert.deepEqual(await end.frames.next(), { type: 'ping' })
+    const message = { type: 'message', from: 'x', from_key_id: null }
+    successor.send({ ...message, id: 'second', data: 2 })
+    successor.send({ type: 'pong' })
+    await letIoFinish()
+    end.send({ type: 'pong' })
+    end.send({ ...message, id: 'first', data: 1 })
+    assert.equal((await events.message.next()).id, 'first')
+    end.send({ type: 'pong' })
+    assert.equal((await events.message.next()).id, 'second')
+  })
+
   test('messages of the successor are emitted if it closes first', async t => {
     const { server, events, clock, end } = await startConnected(t)
     const successor = await moveAgent({ server, events, clock, end })

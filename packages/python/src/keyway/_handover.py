@@ -37,8 +37,13 @@ class Handover:
         else:
             self._deliver(connection, frame)
 
-    def caught_up(self, connection: HubConnection) -> None:
-        """Delivers the buffered messages, since one of the two connections has answered the ping or is closed."""
+    def pong_arrived(self, connection: HubConnection) -> None:
+        """Delivers the buffered messages if the old connection has answered the handover's ping, its last one."""
+        if self._connections and connection is self._connections[0] and not connection.awaits_pong:
+            self.end()
+
+    def closed(self, connection: HubConnection) -> None:
+        """Delivers the buffered messages if one of the two connections was closed."""
         if self._connections and connection in self._connections:
             self.end()
 

@@ -88,6 +88,7 @@ class HubConnection:
         self._socket: Any = None
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()
         self._ended = False
+        self._unanswered_pings = 0
         self._last_received_at = clock.now()
         self._heartbeat = LONGEST_HEARTBEAT_SECONDS
         self._cancel_silence_timer: Cancel = _no_timer
@@ -99,11 +100,18 @@ class HubConnection:
         """Whether the handshake succeeded and the connection has not ended."""
         return self._socket is not None and not self._ended
 
+    @property
+    def awaits_pong(self) -> bool:
+        """Whether a ping was sent that no pong has answered yet."""
+        return self._unanswered_pings > 0
+
     def send(self, frame: Frame) -> bool:
         """Sends a frame; False if the connection is not open."""
         if not self.is_open:
             return False
         self._outgoing.put_nowait(encode(frame))
+        if frame["type"] == "ping":
+            self._unanswered_pings += 1
         return True
 
     def close(self) -> None:
@@ -170,6 +178,8 @@ class HubConnection:
         frame = _parse(data)
         if frame is None:
             return
+        if frame["type"] == "pong" and self._unanswered_pings > 0:
+            self._unanswered_pings -= 1
         if frame["type"] == "ready":
             if frame.get("resumed") is True and self._session_to_resume.is_numbered:
                 self.session = self._session_to_resume

@@ -154,7 +154,7 @@ class Lifecycle:
             if connection.session.is_new(frame):
                 self._handover.receive(connection, frame)
         elif kind == "pong":
-            self._handover.caught_up(connection)
+            self._handover.pong_arrived(connection)
         elif kind == "sent":
             delivery = Delivery(int(frame.get("delivered", 0)), int(frame.get("held", 0)))
             self.sends.acknowledge(str(frame.get("id")), delivery)
@@ -172,7 +172,7 @@ class Lifecycle:
         if self.stopped:
             return
         self._drained.pop(connection, _no_timer)()
-        self._handover.caught_up(connection)
+        self._handover.closed(connection)
         self.sends.connection_lost(connection)
         if self._dialing and self._dialing.connection is connection:
             self._dialing.fail(closed)
