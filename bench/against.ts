@@ -54,20 +54,20 @@ await compareFanOuts()
 report('against', { 'This checkout and the earlier one': rows }, targets)
 
 async function compareStarts(): Promise<void> {
-  const starts = await alternate(version => version.measureStart(), START_ROUNDS)
+  const startRounds = await alternate(version => version.measureStart(), START_ROUNDS)
   compare(
     'ms until ready',
-    starts.map(r => [r.now.readyAfter, r.before.readyAfter]),
+    startRounds.map(r => [r.now.readyAfter, r.before.readyAfter]),
     { most: 1.05 },
   )
   compare(
     'CPU ms until ready',
-    starts.map(r => [r.now.cpuMs, r.before.cpuMs]),
+    startRounds.map(r => [r.now.cpuMs, r.before.cpuMs]),
     { most: 1.05 },
   )
   compare(
     'MB at rest',
-    starts.map(r => [r.now.megabytes, r.before.megabytes]),
+    startRounds.map(r => [r.now.megabytes, r.before.megabytes]),
     { most: 1.05 },
   )
 }

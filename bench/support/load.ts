@@ -26,10 +26,10 @@ export async function startLoad(): Promise<Load> {
         [pids].flat().reduce((sum, pid) => sum + seconds(pid), 0)
       child.send(job)
       await once(child, 'message')
-      const secondsBefore = { all: sumOf(cpuSeconds), eventLoop: sumOf(mainThreadCpuSeconds) }
+      const cpuSecondsBefore = { all: sumOf(cpuSeconds), eventLoop: sumOf(mainThreadCpuSeconds) }
       const [result] = (await once(child, 'message')) as [LoadResult]
-      const usedSeconds = sumOf(cpuSeconds) - secondsBefore.all
-      const eventLoopSeconds = sumOf(mainThreadCpuSeconds) - secondsBefore.eventLoop
+      const usedSeconds = sumOf(cpuSeconds) - cpuSecondsBefore.all
+      const eventLoopSeconds = sumOf(mainThreadCpuSeconds) - cpuSecondsBefore.eventLoop
       if (result.failed > 0 || result.answered === 0) {
         throw new Error(`${result.failed} requests failed, ${result.answered} succeeded: ${result.failure}`)
       }

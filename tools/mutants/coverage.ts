@@ -24,13 +24,14 @@ interface MeasuredFile {
   hash: string
   /** The source files whose mutants were instrumented when the tests of the file were measured. */
   sources: string[]
-  /** In `hits`, mutants are indices into `names`. */
+  /** `hits`: the mutants that the test executes, as indices into `Cache.names`. */
   tests: { title: string; hash: string; milliseconds: number; hits: number[] }[]
-  /** Mutants that are executed when the test file and its imports are loaded. */
+  /** Mutants that are executed when the test file and its imports are loaded, as indices into `Cache.names`. */
   loadHits: number[]
 }
 
 interface Cache {
+  /** Names of mutants: file and `Mutant.key`. */
   names: string[]
   /** How many of `names` existed when all tests were last measured. */
   complete: number

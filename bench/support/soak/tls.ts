@@ -65,14 +65,14 @@ async function startCaddy(folder: string, servicePorts: number[], stack: AsyncDi
   const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
   const args = ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
   const caddy = spawn('caddy', args, { env, stdio: 'ignore' })
-  const caddyEnded = once(caddy, 'exit').then(() => {
+  const caddyFailure = once(caddy, 'exit').then(() => {
     throw new Error('Caddy ended, or is not installed')
   })
   stack.defer(async () => {
     caddy.kill('SIGTERM')
-    await caddyEnded.catch(() => {})
+    await caddyFailure.catch(() => {})
   })
-  await Promise.race([caddyEnded, ...ports.map(port => until('Caddy listens', () => isListening(port)))])
+  await Promise.race([caddyFailure, ...ports.map(port => until('Caddy listens', () => isListening(port)))])
   return ports
 }
 

@@ -12,8 +12,8 @@ export interface RenewalOptions {
 }
 
 /**
- * Fraction of the lifetime after which a token is renewed, minus a random part so that agents do not renew
- * simultaneously.
+ * Fraction of the lifetime after which a token is renewed at the latest. A random part of at most JITTER_SHARE is
+ * subtracted, so that agents do not renew simultaneously.
  */
 const RENEW_AT_SHARE = 0.8
 const JITTER_SHARE = 0.1

@@ -103,8 +103,8 @@ test('a page connects without a key, reconnects after a restart, and stops when 
   await page.getByText('"hello page"').waitFor()
   const statusBefore = await page.getByRole('status').textContent()
   await restart()
-  const hasReconnected = `/connected as/.test(state.textContent) && state.textContent !== ${JSON.stringify(statusBefore)}`
-  await page.waitForFunction(`(state => ${hasReconnected})(document.querySelector('#state'))`)
+  const reconnectedCondition = `/connected as/.test(state.textContent) && state.textContent !== ${JSON.stringify(statusBefore)}`
+  await page.waitForFunction(`(state => ${reconnectedCondition})(document.querySelector('#state'))`)
   await keyway.apiKeys.revoke(id)
   await page.getByRole('status').filter({ hasText: 'Make a new key' }).waitFor()
 })

@@ -50,8 +50,8 @@ export interface AppOptions {
   /** Failure counts shared with the pages. If absent, the app creates its own, with the windows `failureLimits`. */
   sharedFailureLimits?: FailureLimits
   /**
-   * Whether mail is not sent but shown on the page `/inbox`, as in a trial without a mail provider. Errors then name the
-   * settings that cause them, too.
+   * Whether mail is shown on the page `/inbox` instead of being sent, as in a trial without a mail provider. Then
+   * errors also name the settings that cause them.
    */
   hasInbox: boolean
   lifetimes: SessionLifetimes

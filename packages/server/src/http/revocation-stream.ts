@@ -32,7 +32,7 @@ export interface StreamSource {
   read(cursor: string): Promise<StreamPage>
   /** Rejects if the client's credential is no longer valid; the stream then ends before it sends another entry. */
   reauthenticate(): Promise<unknown>
-  /** Calls `listener` when a key, session or account ended. Returns a function to unsubscribe. */
+  /** Calls `listener` when there may be new entries. Returns a function to unsubscribe. */
   subscribe(listener: () => void): () => void
   /** Called once, at the end of the stream. */
   onEnd(): void

@@ -203,10 +203,10 @@ export function createHub(deps: HubDeps): Hub {
     sendTo: connections.messages.sendFromApi,
     ask: connections.messages.ask,
     async disconnect(userId, target) {
-      const closedHere = connections.disconnect(userId, target)
+      const closedHereCount = connections.disconnect(userId, target)
       const nodes = await locations.nodesOf(userId, target)
       const remoteOutcome = await relay.request(nodes, { op: 'disconnect', userId, target })
-      return closedHere + remoteOutcome.delivered > 0
+      return closedHereCount + remoteOutcome.delivered > 0
     },
     get connectionCount() {
       return registry.size

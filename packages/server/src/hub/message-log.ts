@@ -88,7 +88,7 @@ export class MessageBudget {
     return this.#owners.get(userId) ?? { userId, bytes: 0 }
   }
 
-  /** False if there is no room. */
+  /** Adds to the bytes of an owner. Returns false, and adds nothing, if that would exceed what the owner may use. */
   reserve(owner: OwnerBytes, bytes: number): boolean {
     if (owner.bytes + bytes > (this.#max - this.#total + owner.bytes) / 2) return false
     if (owner.bytes === 0) this.#owners.set(owner.userId, owner)

@@ -1,5 +1,6 @@
 /**
- * Number of outcomes kept for repeated acknowledgements; the protocol recommends at most as many unacknowledged sends.
+ * Number of the last sends whose outcomes are kept, so that each can be acknowledged again if the agent repeats it. The
+ * protocol recommends at most as many unacknowledged sends.
  */
 export const KEPT_OUTCOMES = 64
 

@@ -187,7 +187,7 @@ export class HandshakeLimits {
   /** The buckets of client networks, each with the handshakes that remain. */
   #networks = new Map<string, Bucket>()
 
-  /** False if no handshake is left. */
+  /** Takes one handshake from the bucket of the network; false if none is left. */
   take(network: string, now: Instant): boolean {
     const bucket = this.#networks.get(network) ?? newBucket(HANDSHAKE_ALLOWANCE, now)
     this.#networks.delete(network)

@@ -59,8 +59,8 @@ export class Registry {
   }
 
   /**
-   * At most `limit` broken connections, taken from their owners in turn, so that an owner with many does not delay
-   * others.
+   * At most `limit` broken connections, taken from their owners in turn, so that those of an owner with many do not all
+   * move to other nodes before those of others.
    */
   held(limit: number): AgentConnection[] {
     const connections: AgentConnection[] = []

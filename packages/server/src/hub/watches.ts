@@ -234,12 +234,15 @@ export function createWatches(deps: WatchesDeps): Watches {
     sendListsIfComplete(watch)
   }
 
-  /** Other nodes that do not support `watch` queries, and nodes of the user that left this many of them unanswered. */
-  function nodesToAwait(watch: Watch, unanswered: number): string[] {
+  /** Other nodes that do not support `watch` queries, and the user's nodes with at least `minUnanswered` unanswered. */
+  function nodesToAwait(watch: Watch, minUnanswered: number): string[] {
     const currentPeers = presence.currentPeers()
     const nodesWithoutNotices = presence.otherNodes().filter(node => !currentPeers.includes(node))
     const knownNodes = locations.knownNodes(watch.userId)
-    return [...nodesWithoutNotices, ...knownNodes.filter(node => watch.user.unansweredBy(node) >= unanswered)]
+    return [
+      ...nodesWithoutNotices,
+      ...knownNodes.filter(node => watch.user.unansweredBy(node) >= minUnanswered),
+    ]
   }
 
   function sendListsIfComplete(watch: Watch): void {

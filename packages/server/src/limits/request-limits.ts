@@ -30,8 +30,8 @@ export const MAX_SUBJECTS = 50_000
 /** How long a node waits before it repeats a claim that was not granted in full. */
 const RETRY_AFTER_REFUSAL_MS = 250
 /**
- * An open claim asks for more than is available. Its time is recorded, so that other nodes lower their shares, but not
- * more often than this.
+ * An open claim asks for more than is free while other nodes hold shares. Its time is recorded, at most once in this
+ * interval, so that these nodes lower their shares.
  */
 const OPEN_CLAIM_INTERVAL = 2 * SECOND
 /** Maximum number of subjects with open claims for which one call of `sweep` lowers this node's shares. */
@@ -156,7 +156,7 @@ export function createRequestLimits({
         const refusingSubjects = insufficientSubjects.filter(
           subject =>
             missingFor(subject, count, now) === 'room' &&
-            // A request does not repeat a claim that got too little, even if the claim took until `refusedUntil`.
+            // A claim that got too little is not repeated for the same request, even after `refusedUntil`.
             ((attempt > 0 && subject.isShort) || isRefused(subject, count, now)),
         )
         if (refusingSubjects.length > 0) throw rateLimited(refusingSubjects, count, now)

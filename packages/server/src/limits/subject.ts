@@ -41,7 +41,7 @@ export class Subject {
   /** The `term` in request-limits.ts when the shares were confirmed; -1 if they must be confirmed before use. */
   term = -1
   usedAt: Instant = 0
-  /** No claim is made before this time. */
+  /** Before this time, requests for which the shares have no room are refused without a claim. */
   refusedUntil: Instant = 0
   /** Whether the last claim got less than it asked for. */
   isShort = false

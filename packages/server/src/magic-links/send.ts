@@ -29,8 +29,8 @@ interface MailSecrets {
 
 /**
  * Queues one mail with a link and a code. Nothing here checks whether the address has an account, so timing cannot
- * reveal it; the mail's template is chosen at delivery. A request that a read finds over a limit is refused without
- * waiting for others, a transaction or a lock.
+ * reveal it; the mail's template is chosen at delivery. Limits are read first: if one is reached already, the request
+ * is refused without a transaction or a lock, and without waiting for other requests.
  */
 export function createSend(deps: MagicLinkDeps) {
   const { storage, clock, secrets, outbox } = deps

@@ -115,8 +115,8 @@ async function commit(
   events: Event[],
 ): Promise<pg.QueryResult> {
   const notification = events.length > 0 ? carrier.notification?.(events) : undefined
-  const notifyQuery = notification && runStatement(client, notification.sql, notification.parameters)
-  const [commitResult] = await Promise.all([client.query('commit'), notifyQuery])
+  const notifying = notification && runStatement(client, notification.sql, notification.parameters)
+  const [commitResult] = await Promise.all([client.query('commit'), notifying])
   return commitResult
 }
 

@@ -138,6 +138,6 @@ async function findOwnersOfKeys(
 
 /** The first text that sorts after all texts with this prefix, which must be ASCII and not empty. */
 export function prefixEnd(beginning: string): string {
-  const lastCode = beginning.charCodeAt(beginning.length - 1)
-  return beginning.slice(0, -1) + String.fromCharCode(lastCode + 1)
+  const lastCharCode = beginning.charCodeAt(beginning.length - 1)
+  return beginning.slice(0, -1) + String.fromCharCode(lastCharCode + 1)
 }

@@ -174,10 +174,10 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
       atomically(async tx => {
         const drop = (typePattern: string, limit: number) =>
           dropOldest(tx, { webhookId, typePattern, limit, droppedBefore, at })
-        const agentEventCount = await drop(`${DROPPED_FIRST_PREFIX}%`, count)
-        const remaining = count - agentEventCount
-        const otherCount = remaining > 0 ? await drop('%', remaining) : 0
-        const droppedCount = agentEventCount + otherCount
+        const droppedAgentEventCount = await drop(`${DROPPED_FIRST_PREFIX}%`, count)
+        const remaining = count - droppedAgentEventCount
+        const droppedOtherCount = remaining > 0 ? await drop('%', remaining) : 0
+        const droppedCount = droppedAgentEventCount + droppedOtherCount
         await tx
           .updateTable('webhooks')
           .set(eb => ({ dropped: eb('dropped', '+', droppedCount) }))

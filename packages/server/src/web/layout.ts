@@ -137,8 +137,8 @@ ${options.returnTo === null ? '' : preferences(options, options.returnTo)}
 
 /** The choices of language and theme. Pages of administrators, and /language itself, have no link to languages. */
 function preferences({ current = '', theme, formToken: token }: PageOptions, returnTo: string): Html {
-  const hasLanguage = !current.startsWith('/admin') && !returnTo.startsWith('/language')
-  return html`<div class="preferences">${hasLanguage ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`
+  const showsLanguageLink = !current.startsWith('/admin') && !returnTo.startsWith('/language')
+  return html`<div class="preferences">${showsLanguageLink ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`
 }
 
 function navigation({ current, showsInbox, user }: PageOptions): Html {

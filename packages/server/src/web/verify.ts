@@ -87,7 +87,7 @@ const UNUSABLE_STATES: { [code: string]: UnusableState | undefined } = {
   magic_link_invalid: 'invalid',
 }
 
-/** Shows why the link is unusable, or redirects to /keys if it already signed this user in, since that is no error. */
+/** Redirects to /keys if the link was used and its address is signed in here; otherwise shows why it is unusable. */
 function answerUnusable(kit: PageKit, c: PageContext, state: UnusableState, email: string) {
   if (state === 'used' && c.get('signedIn')?.user.email === email) return c.redirect('/keys', 303)
   return renderUnusable(kit, c, state, email)

@@ -11,8 +11,8 @@ const MIN_CONNECTIONS = 100
 /** Maximum number of persons whose announced connections are counted. */
 const MAX_PERSONS = 10_000
 /**
- * Maximum number of connections without `agent.connected` that are remembered. If one is evicted, its event
- * `agent.disconnected` is not left out.
+ * Maximum number of remembered connections whose `agent.connected` was left out. The `agent.disconnected` of one that
+ * was evicted is sent nevertheless.
  */
 const MAX_UNANNOUNCED = 100_000
 

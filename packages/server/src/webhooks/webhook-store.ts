@@ -105,8 +105,8 @@ export interface WebhookDeliveryStore {
    */
   countFailed(): Promise<number>
   /**
-   * Drops at most `count` queued events of an endpoint, the oldest agent events first, and none if more than
-   * `droppedBefore` were dropped already, since then another node is dropping them. Returns their number.
+   * Drops at most `count` queued events of an endpoint, the oldest agent events first. Drops none if the number
+   * of all dropped ones is not `droppedBefore`: then another node has just dropped some. Returns how many it dropped.
    */
   drop(webhookId: string, count: number, droppedBefore: number, at: Instant): Promise<number>
   /**

@@ -260,8 +260,8 @@ for (const engine of ['sqlite', 'postgres'] as const) {
         (await signIn(newSecretNode.origin, source.links, 'ann@example.com')).user.id,
         source.ann.user.id,
       )
-      const newUser = await signIn(newSecretNode.origin, source.links, 'dora@example.com')
-      assert.ok(newUser.access_token)
+      const newUserTokens = await signIn(newSecretNode.origin, source.links, 'dora@example.com')
+      assert.ok(newUserTokens.access_token)
     })
   })
 }

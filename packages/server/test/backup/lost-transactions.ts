@@ -63,7 +63,7 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   const ann = await openAccount('ann')
   const [bob, cat, dan] = [await openAccount('bob'), await openAccount('cat'), await openAccount('dan')]
   const token = ann.access_token
-  // There are two administrators, since the only one could not lose the role.
+  // There are two administrators, since the last one cannot lose the role.
   const eve = await openAccount('eve')
   for (const { user } of [dan, eve]) await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   const keys = {

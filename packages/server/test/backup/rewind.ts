@@ -24,11 +24,11 @@ export interface Rewindable {
 }
 
 export async function openRewindable(loss: Loss, t: TestContext): Promise<Rewindable> {
-  if (loss === 'a copied SQLite file') return copiedFile(settingsWithFolder(t))
+  if (loss === 'a copied SQLite file') return openCopiedFile(settingsWithFolder(t))
   return loss === 'a PostgreSQL snapshot' ? snapshot(t) : failover(t)
 }
 
-function copiedFile(settings: Record<string, string>): Rewindable {
+function openCopiedFile(settings: Record<string, string>): Rewindable {
   const file = join(settings.KEYWAY_DATA_DIR!, 'keyway.db')
   return {
     settings,

@@ -49,12 +49,12 @@ async function emptyMachine(t: TestContext) {
 
 describe('the single executable', () => {
   test('has the same bytes in a second build, and the checksums that the build lists', async () => {
-    const secondBuild = join(folder, 'again')
-    await buildBinary(secondBuild)
-    const checksums = readFileSync(join(secondBuild, 'SHA256SUMS'), 'utf8')
+    const secondBuildFolder = join(folder, 'again')
+    await buildBinary(secondBuildFolder)
+    const checksums = readFileSync(join(secondBuildFolder, 'SHA256SUMS'), 'utf8')
     assert.equal(checksums, readFileSync(join(buildFolder, 'SHA256SUMS'), 'utf8'))
     for (const name of ['keyway', 'keyway.cdx.json', 'keyway.licences.txt']) {
-      const hash = createHash('sha256').update(readFileSync(join(secondBuild, name)))
+      const hash = createHash('sha256').update(readFileSync(join(secondBuildFolder, name)))
       assert.ok(checksums.includes(`${hash.digest('hex')}  ${name}\n`), name)
     }
   })

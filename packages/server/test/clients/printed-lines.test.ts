@@ -37,7 +37,7 @@ async function createKeyOnPage(web: WebServer) {
 }
 
 /** Runs a line in a shell outside of the checkout, and kills it at the end of the test. */
-function startLine(t: TestContext, line: string, env: NodeJS.ProcessEnv): void {
+function startInShell(t: TestContext, line: string, env: NodeJS.ProcessEnv): void {
   const folder = temporaryFolder()
   const child = spawn('sh', ['-c', line], { cwd: folder.path, env, detached: true, stdio: 'ignore' })
   t.after(() => {
@@ -61,7 +61,7 @@ test('the lines for curl and Python on the page of a new key work as printed', {
     env,
     cwd: join(virtualEnvironmentBin, '..'),
   })
-  startLine(t, lines.python!, env)
+  startInShell(t, lines.python!, env)
   const { reply } = await until('the Python agent', hello, 60_000)
   assert.match(reply!, /^Hello from .+, Python 3\.\d+/)
 })
@@ -71,7 +71,7 @@ test('the line for Node on the page of a new key works as printed', { timeout: 3
   const { lines, hello } = await createKeyOnPage(web)
   const cache = temporaryFolder()
   t.after(() => cache.remove())
-  startLine(t, lines.node!, { ...process.env, npm_config_cache: cache.path })
+  startInShell(t, lines.node!, { ...process.env, npm_config_cache: cache.path })
   const { reply, isNamed } = await until('the Node agent', hello, 60_000)
   assert.match(reply!, /^Hello from .+, Node v\d+/)
   assert.ok(isNamed, 'its connection names the package')

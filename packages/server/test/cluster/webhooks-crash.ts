@@ -130,14 +130,14 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
       // The act is repeated on the next node until its success is answered.
       for (
         let index = number + worker;
-        !(await changeKey(id, index % nodes.length, `act ${number}`));
+        !(await renameKey(id, index % nodes.length, `act ${number}`));
         index++
       );
     }
   }
 
   /** Renames a key; returns whether a success was answered. A key without an answer may have been renamed or not. */
-  async function changeKey(id: string, index: number, name: string): Promise<boolean> {
+  async function renameKey(id: string, index: number, name: string): Promise<boolean> {
     const counts = actCounts.get(id)!
     try {
       const { status } = await call(`http://127.0.0.1:${ports[index]}`, 'PATCH', `/v1/api-keys/${id}`, {

@@ -91,11 +91,11 @@ forEachEngine(engine => {
     // Each run calls the app only for its first batch of twenty, and defers all other notices by at most an hour.
     for (let run = 0; run < 7; run++, now += HOUR) await deliver()
     assert.ok(callsBySession.size <= 140, 'some were never sent')
-    const failedCalls = new Map(callsBySession)
+    const failedCallsBySession = new Map(callsBySession)
     isSilent = false
     await deliver()
     assert.equal(callsBySession.size, 150, 'each was sent')
-    const undelivered = [...callsBySession].filter(([id, calls]) => calls === failedCalls.get(id))
+    const undelivered = [...callsBySession].filter(([id, calls]) => calls === failedCallsBySession.get(id))
     assert.equal(undelivered.length, droppedNotices.length)
     assert.ok(
       undelivered.every(([, calls]) => calls === 6),

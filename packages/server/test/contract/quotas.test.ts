@@ -153,14 +153,14 @@ test('random operations of several nodes never consume more than granted and ref
         await storage.store.quotas.insert(quota, 'a key', clock.now())
         /** The number of calls consumed since the last refill, and its maximum. */
         let consumedCount = 0
-        let maximum = granted
+        let maxConsumedCount = granted
         let hour = Math.floor(clock.now() / HOUR)
         for (const { do: action, node, count } of steps) {
           if (action === 'wait') clock.advance(count % 5 === 0 ? HOUR : count * SECOND)
           if (amount !== null && Math.floor(clock.now() / HOUR) > hour) {
             hour = Math.floor(clock.now() / HOUR)
             consumedCount = 0
-            maximum = amount
+            maxConsumedCount = amount
           }
           if (action === 'take')
             consumedCount += (await consume(nodes[node]!, quota, count)) === 'consumed' ? count : 0
@@ -169,7 +169,7 @@ test('random operations of several nodes never consume more than granted and ref
           else if (action === 'crash') nodes[node] = startNode()
           else if (action === 'stop') await nodes[node]!.giveBackAll()
           else if (action === 'sweep') await nodes[node]!.sweep()
-          assert.ok(consumedCount <= maximum, `${consumedCount} of ${maximum}`)
+          assert.ok(consumedCount <= maxConsumedCount, `${consumedCount} of ${maxConsumedCount}`)
         }
       },
     ),

@@ -23,7 +23,7 @@ export interface Load {
   areConnected(): boolean
   /** The number of agents that lost their connection since the last call. */
   lostSinceLast(): number
-  /** Resolves when each person has an answer to its last request. */
+  /** Stops the people; resolves when each has an answer to its last request. */
   stop(): Promise<void>
 }
 

@@ -142,8 +142,8 @@ export async function failNthStoreCall(
   const cleanUps: (() => unknown)[] = []
   const t = { after: (end: () => unknown) => cleanUps.unshift(end) } as unknown as TestContext
   const violations: string[] = []
-  let faults = 0
-  let operations = 0
+  let faultCount = 0
+  let operationCount = 0
   try {
     const testStorage = await openTestStorage(engine, t)
     const failingStorage = createFailingStorage(testStorage.storage)
@@ -154,9 +154,9 @@ export async function failNthStoreCall(
         failingStorage.failAt(n)
         const firstCode = await codeOf(act())
         const wasInjected = failingStorage.disarm()
-        operations += 2
+        operationCount += 2
         if (!wasInjected) break
-        faults++
+        faultCount++
         const isExpected =
           firstCode === 'unavailable' || firstCode === 'ok' || operation.acceptedCodes?.includes(firstCode)
         if (!isExpected) violations.push(`${operation.name}, call ${n}: answered "${firstCode}"`)
@@ -171,7 +171,7 @@ export async function failNthStoreCall(
   } finally {
     for (const end of cleanUps) await end()
   }
-  return { faults, operations, violations, notes: [] }
+  return { faults: faultCount, operations: operationCount, violations, notes: [] }
 }
 
 function createFailingStorage(storage: DatabaseStorage) {

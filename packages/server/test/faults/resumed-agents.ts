@@ -33,7 +33,7 @@ interface Member {
 type Fault = (world: World, node: number) => Promise<void>
 
 /** The faults of the rounds. Each round hits the next node. */
-const FAULTS: readonly Fault[] = [drain, cutOff, freeze, drain, kill]
+const FAULTS: readonly Fault[] = [drainAndRestart, cutOff, freeze, drainAndRestart, killAndRestart]
 
 /**
  * Agents send to each other while their connections break, some of them read nothing for a while, and three nodes are
@@ -99,12 +99,12 @@ async function exchangeMessages(world: World, origin: string, rounds: number): P
   for (const { agent } of members) agent.close()
 }
 
-async function drain(world: World, node: number): Promise<void> {
+async function drainAndRestart(world: World, node: number): Promise<void> {
   await world.stopNode(node)
   await world.startNode(node)
 }
 
-async function kill(world: World, node: number): Promise<void> {
+async function killAndRestart(world: World, node: number): Promise<void> {
   await world.killNode(node)
   await world.startNode(node)
 }

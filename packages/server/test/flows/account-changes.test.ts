@@ -282,9 +282,9 @@ forEachEngine(engine => {
     )
     await services.emailChanges.confirm(ada.user.id, nextTokens.old, caller())
     await services.emailChanges.confirm(ada.user.id, nextTokens.new, caller())
-    const newOwner = await services.signIn(NEW_ADDRESS)
-    assert.ok(newOwner.isNewUser)
-    assert.equal((await services.accounts.get(newOwner.user.id)).balance, 0)
+    const newOwnerSignIn = await services.signIn(NEW_ADDRESS)
+    assert.ok(newOwnerSignIn.isNewUser)
+    assert.equal((await services.accounts.get(newOwnerSignIn.user.id)).balance, 0)
   })
 
   test('the old address is notified of the change, and no other row keeps it', async t => {

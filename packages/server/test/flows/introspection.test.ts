@@ -214,10 +214,10 @@ forEachEngine(engine => {
     }
     assert.deepEqual(seenIds, new Set(ids))
     services.clock.advance(MINUTE)
-    const afterOneMinute = (await feed.since(cursor, 2))!
+    const pageAfterOneMinute = (await feed.since(cursor, 2))!
     services.clock.advance(MINUTE)
     assert.deepEqual(
-      (await feed.since(afterOneMinute.cursor, 2))?.endings,
+      (await feed.since(pageAfterOneMinute.cursor, 2))?.endings,
       [],
       'old entries are not repeated',
     )

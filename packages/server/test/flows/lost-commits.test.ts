@@ -181,15 +181,21 @@ forEachEngine(engine => {
     const start = await balance()
     const charges = createCharges(breakable)
     const charge = { userId: user.id, amount: 3, description: 'a call' }
-    const charged = await loseCommitThenAnswer({ whileLosing }, () =>
+    const chargeEntry = await loseCommitThenAnswer({ whileLosing }, () =>
       charges.charge({ id: 'hub' }, charge, 'one-charge-000001'),
     )
-    assert.deepEqual([charged.amount, charged.balanceAfter, await balance()], [-3, start - 3, start - 3])
+    assert.deepEqual(
+      [chargeEntry.amount, chargeEntry.balanceAfter, await balance()],
+      [-3, start - 3, start - 3],
+    )
     const credit = { userId: user.id, amount: 10, description: 'Sorry' }
-    const credited = await loseCommitThenAnswer({ whileLosing }, () =>
+    const creditEntry = await loseCommitThenAnswer({ whileLosing }, () =>
       breakable.credits.grant(credit, 'one', BY_COMMAND_LINE),
     )
-    assert.deepEqual([credited.amount, credited.balanceAfter, await balance()], [10, start + 7, start + 7])
+    assert.deepEqual(
+      [creditEntry.amount, creditEntry.balanceAfter, await balance()],
+      [10, start + 7, start + 7],
+    )
   })
 
   test('sign-in, refresh and sign-out are atomic, where the answer to their COMMIT was lost', async t => {

@@ -50,29 +50,29 @@ const wait = (ms: number): Command => ({
   toString: () => `wait ${ms} ms`,
 })
 
-const useToken = (which: number, rightAddress: boolean): Command => ({
+const useToken = (which: number, isRightAddress: boolean): Command => ({
   check: model => which < model.links.length,
   async run(model, { services, email }) {
     const link = model.links[which]!
-    const claimedAddress = address(rightAddress ? email : 'somebody-else@example.com')
+    const claimedAddress = address(isRightAddress ? email : 'somebody-else@example.com')
     const proof = { token: link.mailed.token, email: claimedAddress }
-    const expected = rightAddress ? outcomeOf(model, link, services.clock.now()) : 'magic_link_invalid'
+    const expected = isRightAddress ? outcomeOf(model, link, services.clock.now()) : 'magic_link_invalid'
     assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), expected)
   },
-  toString: () => `use link ${which}${rightAddress ? '' : ' for another address'}`,
+  toString: () => `use link ${which}${isRightAddress ? '' : ' for another address'}`,
 })
 
-const useCode = (which: number, rightCode: boolean): Command => ({
+const useCode = (which: number, isRightCode: boolean): Command => ({
   check: model => which < model.links.length,
   async run(model, { services, email }) {
     const link = model.links[which]!
     const { code, loginId } = link.mailed
-    const typedCode = rightCode ? code : code.replace(/.$/, digit => String((Number(digit) + 1) % 10))
+    const typedCode = isRightCode ? code : code.replace(/.$/, digit => String((Number(digit) + 1) % 10))
     const proof = { loginId, code: typedCode, email: address(email) }
-    const expected = codeOutcome(model, link, rightCode, services.clock.now())
+    const expected = codeOutcome(model, link, isRightCode, services.clock.now())
     assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), expected)
   },
-  toString: () => `type ${rightCode ? 'the' : 'a wrong'} code of link ${which}`,
+  toString: () => `type ${isRightCode ? 'the' : 'a wrong'} code of link ${which}`,
 })
 
 /**

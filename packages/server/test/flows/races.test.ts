@@ -108,14 +108,14 @@ forEachEngine(engine => {
           services.clock.now() - CODE_WINDOW,
         )
       ).length
-    const withWrongCode = async () => {
+    const mailLinkAndTypeWrongCode = async () => {
       const link = await services.sendTo(ANN)
       const wrongProof = {
         loginId: link.loginId,
         code: `${link.code[0] === '0' ? 1 : 0}${link.code.slice(1)}`,
       }
-      const pendingCode = services.magicLinks.verify({ ...wrongProof, email: ANN }, 'api', caller())
-      assert.equal(await refusedWith(pendingCode), 'magic_link_invalid')
+      const verification = services.magicLinks.verify({ ...wrongProof, email: ANN }, 'api', caller())
+      assert.equal(await refusedWith(verification), 'magic_link_invalid')
       return link
     }
     const verify = (proof: object) =>
@@ -124,19 +124,19 @@ forEachEngine(engine => {
         'api',
         caller(),
       )
-    const { token } = await withWrongCode()
+    const { token } = await mailLinkAndTypeWrongCode()
     await verify({ token })
     assert.equal(await countWrongCodes(), 1, 'having the token is no proof')
-    const linkOfOtherBrowser = await withWrongCode()
+    const linkOfOtherBrowser = await mailLinkAndTypeWrongCode()
     await verify({ token: linkOfOtherBrowser.token, requestedLoginIds: [newId(services.clock.now())] })
     assert.equal(await countWrongCodes(), 2, 'nor is having asked for another')
-    const linkOfThisBrowser = await withWrongCode()
+    const linkOfThisBrowser = await mailLinkAndTypeWrongCode()
     await verify({
       token: linkOfThisBrowser.token,
       requestedLoginIds: [newId(services.clock.now()), linkOfThisBrowser.loginId],
     })
     assert.equal(await countWrongCodes(), 2)
-    const linkWithTypedCode = await withWrongCode()
+    const linkWithTypedCode = await mailLinkAndTypeWrongCode()
     await verify({ loginId: linkWithTypedCode.loginId, code: linkWithTypedCode.code })
     assert.equal(await countWrongCodes(), 2)
   })

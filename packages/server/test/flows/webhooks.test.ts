@@ -59,8 +59,8 @@ forEachEngine(engine => {
   test('an event is sent to each endpoint that subscribes to it, signed as Standard Webhooks says', async t => {
     const { services, endpoint, delivery, clock, webhooks, signIn } = await openWebhooks(engine, t)
     const otherEndpoint = await openEndpoint(t)
-    const subscribedToAll = await subscribe(services, endpoint.url)
-    const subscribedToOne = await subscribe(services, otherEndpoint.url, ['user.created'])
+    const webhookForAllTypes = await subscribe(services, endpoint.url)
+    const webhookForOneType = await subscribe(services, otherEndpoint.url, ['user.created'])
     const { user, session } = await signIn('ada@example.com')
     await delivery.drain()
     assert.deepEqual(typesOf(endpoint).toSorted(), ['session.created', 'user.created'])
@@ -75,8 +75,8 @@ forEachEngine(engine => {
     })
     assert.equal(event!.headers['content-type'], 'application/json')
     assert.equal(event!.headers['webhook-timestamp'], String(Math.floor(clock.now() / SECOND)))
-    assert.ok(isSignedBy(event!, subscribedToOne.secret))
-    assert.ok(!isSignedBy(event!, subscribedToAll.secret))
+    assert.ok(isSignedBy(event!, webhookForOneType.secret))
+    assert.ok(!isSignedBy(event!, webhookForAllTypes.secret))
     const sessionEvent = endpoint.received.find(({ body }) => body.type === 'session.created')!
     assert.deepEqual(sessionEvent.body.data, {
       session_id: session.id,
@@ -84,7 +84,7 @@ forEachEngine(engine => {
       app_id: 'console',
       kind: 'api',
     })
-    const [logged] = (await webhooks.deliveries(subscribedToOne.id, null, PAGE)).rows
+    const [logged] = (await webhooks.deliveries(webhookForOneType.id, null, PAGE)).rows
     assert.equal(logged!.id, event!.id)
     assert.equal(logged!.state, 'delivered')
     assert.equal(logged!.lastAttempt!.status, 200)

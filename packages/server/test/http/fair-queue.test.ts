@@ -343,15 +343,15 @@ test('queued requests have half of the time while other work fills the turns of 
       unexpectedRefusal,
     )
   }
-  let turns = 0
+  let turnCount = 0
   while (finishedCount < FLOOD) {
     await nextTurn()
     work(5)
-    turns++
+    turnCount++
   }
   // Sixteen requests start on arrival, so 184 of 0.1 ms wait. With 1 ms of each turn, as they get without other work,
   // they would need some eighteen turns; here they get about as much of each turn as the other work takes.
-  assert.ok(turns <= 5, `${turns} turns`)
+  assert.ok(turnCount <= 5, `${turnCount} turns`)
 })
 
 test('a waiting request is removed when its client disconnects, which frees its place in the flow', async () => {

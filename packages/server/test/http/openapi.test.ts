@@ -137,7 +137,7 @@ describe('the API document', () => {
   test('its example requests succeed, and responses match the schemas', async t => {
     const fixture = await openWorld(t)
     // Routes that end sessions come last, since the others need the session.
-    const routes = fixture.server.app.routes.toSorted((a, b) => endingOrder(a) - endingOrder(b))
+    const routes = fixture.server.app.routes.toSorted((a, b) => endingRank(a) - endingRank(b))
     const { body: document } = await fixture.server.get('/openapi.json')
     const validator = createDocumentValidator(document)
     for (const route of routes) {
@@ -357,6 +357,6 @@ function insertFailedMail({ outbox }: Store, id: string, userId: string): Promis
   })
 }
 
-function endingOrder({ operation }: Route): number {
+function endingRank({ operation }: Route): number {
   return ['withdrawCharges', 'removeApp', 'endOtherSessions', 'logOut'].indexOf(operation)
 }

@@ -80,9 +80,9 @@ forEachEngine(engine => {
     assert.deepEqual((await readPolicies()).key_limits, DEFAULTS.key_limits)
     const allUnset = Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, null]))
     assert.deepEqual((await patch(allUnset)).body, DEFAULTS)
-    const auditEventsBefore = (await store.audit.list({}, { limit: 100, after: null })).rows.length
+    const auditEventCountBefore = (await store.audit.list({}, { limit: 100, after: null })).rows.length
     assert.equal((await patch({})).status, 200)
-    assert.equal((await store.audit.list({}, { limit: 100, after: null })).rows.length, auditEventsBefore)
+    assert.equal((await store.audit.list({}, { limit: 100, after: null })).rows.length, auditEventCountBefore)
   })
 
   test('a policy that is mistyped, out of range or contradicts another is refused and changes nothing', async t => {

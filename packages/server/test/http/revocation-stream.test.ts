@@ -55,8 +55,8 @@ forEachEngine(engine =>
       keyIds.push(id)
       server.clock.advance(1000)
     }
-    // Without this pause each event's id would lie before all of them, since transactions may commit late
-    // (revocation-feed.ts), and the follower would get all of them again.
+    // For ten seconds after a revocation the ids of events are cursors before it, since transactions may commit late
+    // (revocation-feed.ts): without this pause the follower would get all three revocations again.
     server.clock.advance(60_000)
     const wholePage = await (await follow(secret)).until(keyIds[2]!)
     const [, firstId] = new RegExp(`id: (\\S+)\\nevent: revocation\\ndata: \\{[^}]*${keyIds[0]}`).exec(

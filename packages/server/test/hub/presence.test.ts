@@ -120,16 +120,16 @@ test('changes are written together, once, and nothing is written without one', a
   const [first, second, third] = [aConnection(clock), aConnection(clock), aConnection(clock)]
   for (const connection of [first, second, third]) presence.add(connection)
   presence.remove(second)
-  const passBatches = async () => {
+  const letBatchesPass = async () => {
     for (let batch = 0; batch < 5; batch++) {
       t.mock.timers.tick(200)
       await setImmediate()
     }
   }
-  await passBatches()
+  await letBatchesPass()
   assert.deepEqual(batches, [[[first.id, third.id], [second.id]]])
   presence.remove(first)
-  await passBatches()
+  await letBatchesPass()
   assert.deepEqual(batches.slice(1), [[[], [first.id]]])
 })
 

@@ -47,9 +47,9 @@ test('connections are found by id, key and owner until they are removed', () => 
 
 test('a failed arrival does not remove another connection that got its id', () => {
   const { registry, add } = openRegistry()
-  const failed = add('1', 'ann', 'a')
+  const failedArrival = add('1', 'ann', 'a')
   const successor = add('1', 'ann', 'a')
-  registry.remove(failed)
+  registry.remove(failedArrival)
   assert.equal(registry.byId.get('1'), successor)
   assert.deepEqual(idsOf(registry.ofKey('a')), ['1'])
 })

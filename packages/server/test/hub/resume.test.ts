@@ -111,8 +111,8 @@ describe('a connection that broke', () => {
     await cut(receiver, isListed)
     await services.storage.events.publish({ type: 'events.gap' })
     await until('it ended', async () => (await send('x')).held === 0)
-    const reconnected = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(reconnected.ready.resumed, false)
+    const reconnectedClient = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(reconnectedClient.ready.resumed, false)
   })
 
   test('is in no list, is not counted as delivered, and can be written to over the API', async t => {
@@ -137,11 +137,14 @@ describe('a connection that broke', () => {
     const { services, url, hub, userId, receiver, receiverKey, isListed, later } = await openPair(t)
     await cut(receiver, isListed)
     await later(RESUME_SECONDS * 1000 - 1)
-    const reconnected = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(reconnected.ready.resumed, true)
-    await cut(reconnected, isListed)
+    const reconnectedClient = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(reconnectedClient.ready.resumed, true)
+    await cut(reconnectedClient, isListed)
     await later(RESUME_SECONDS * 1000)
-    const lateClient = await connect(services, url, receiverKey, { ready: reconnected.ready, lastSeq: 0 })
+    const lateClient = await connect(services, url, receiverKey, {
+      ready: reconnectedClient.ready,
+      lastSeq: 0,
+    })
     assert.equal(lateClient.ready.resumed, false)
     assert.notEqual(lateClient.ready.connection_id, receiver.ready.connection_id)
     assert.equal(await hub.sendTo(userId, receiver.ready.connection_id, 'x'), null)
@@ -270,9 +273,9 @@ describe('a connection that broke', () => {
     for (let n = 0; n <= MAX_KEPT_MESSAGES; n++) await hub.sendTo(userId, id, n)
     await messages(receiver, MAX_KEPT_MESSAGES + 1)
     await cut(receiver, isListed)
-    const reconnected = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(reconnected.ready.resumed, false)
-    assert.notEqual(reconnected.ready.connection_id, id)
+    const reconnectedClient = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(reconnectedClient.ready.resumed, false)
+    assert.notEqual(reconnectedClient.ready.connection_id, id)
   })
 
   test('keeps no message that its agent has certainly received', async t => {

@@ -57,10 +57,10 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
 
   // Past the expiry of every first token: renewed connections stay open, the others are closed.
   for (let passed = 0; passed <= REMAINING_MS; passed += STEP_MS) {
-    const pings = agents.map(connection => connection.pings)
+    const pingsBefore = agents.map(connection => connection.pings)
     await hub.advance(STEP_MS)
     await until(() =>
-      agents.every((connection, n) => connection.pings > pings[n]! || connection.closed !== undefined),
+      agents.every((connection, n) => connection.pings > pingsBefore[n]! || connection.closed !== undefined),
     )
   }
   await until(() => spares.every(connection => connection.closed !== undefined))

@@ -165,8 +165,8 @@ describe('mail by SMTP', () => {
 
   test('garbage followed by a reset fails the attempt', async t => {
     const garbagePort = await startRawServer(t, socket => socket.end('\x00\xff\r\nHTTP/1.1 200 OK\r\n\r\n'))
-    const resetPort = await startRawServer(t, socket => socket.resetAndDestroy())
-    for (const port of [garbagePort, resetPort]) {
+    const resettingPort = await startRawServer(t, socket => socket.resetAndDestroy())
+    for (const port of [garbagePort, resettingPort]) {
       await assert.rejects(open(t, { port }).deliver(mailTo('a@example.com'), neverAbortedSignal))
     }
   })

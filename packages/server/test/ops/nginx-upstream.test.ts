@@ -42,7 +42,7 @@ test('behind the documented nginx neither a restart nor the death of a node fail
       await countStatus(sendRequest('/v1/me', undefined, session.access_token))
     }
   }
-  const allClients = Promise.all(Array.from({ length: CLIENTS }, runClient))
+  const runningClients = Promise.all(Array.from({ length: CLIENTS }, runClient))
   for (const signal of ['SIGTERM', 'SIGKILL'] as const)
     for (const [index, port] of ports.entries()) {
       assert.equal(await nodes[index]!.served.end(signal), signal === 'SIGTERM' ? 0 : signal)
@@ -51,7 +51,7 @@ test('behind the documented nginx neither a restart nor the death of a node fail
       await Promise.all(pendingAnswers)
     }
   isOver = true
-  await allClients
+  await runningClients
   t.diagnostic(`${statuses.get(200)} requests were answered`)
   assert.deepEqual([...statuses.keys()], [200])
 })

@@ -87,13 +87,13 @@ export function startTraffic(
   const signers: Traffic['signers'] = new Map()
   const appSecret = { current: firstSecret }
   const verifyToken = createVerifier(pair)
-  const waitingChecks = new Set<() => void>()
+  const targetChecks = new Set<() => void>()
   let isStopped = false
   let answeredTotal = 0
-  const allPeople = Promise.all(
+  const runningPeople = Promise.all(
     Array.from({ length: people }, (_, at) => actAsPerson(`person${at}@example.com`)),
   )
-  allPeople.catch(error => failures.push(String(error)))
+  runningPeople.catch(error => failures.push(String(error)))
 
   return {
     failures,
@@ -105,16 +105,16 @@ export function startTraffic(
       const targetReached = new Promise<void>(resolve => {
         const check = () => {
           if (answeredTotal < targetTotal) return
-          waitingChecks.delete(check)
+          targetChecks.delete(check)
           resolve()
         }
-        waitingChecks.add(check)
+        targetChecks.add(check)
       })
-      return Promise.race([targetReached, allPeople.then(() => {})])
+      return Promise.race([targetReached, runningPeople.then(() => {})])
     },
     async stop() {
       isStopped = true
-      await allPeople
+      await runningPeople
     },
   }
 
@@ -196,7 +196,7 @@ export function startTraffic(
   function count(name: string): void {
     counts[name] = (counts[name] ?? 0) + 1
     answeredTotal++
-    for (const check of [...waitingChecks]) check()
+    for (const check of [...targetChecks]) check()
   }
 }
 

@@ -136,7 +136,7 @@ const FAULTS = {
       world.server.faults.latencyMs = 1
     })
   },
-  /** Crashes a node between two of its tasks, that is at an await: the later task never runs. */
+  /** Crashes a node between two of its tasks, which are separated by an `await`: the later one never runs. */
   crash(world: World, random: Random) {
     const node = world.anyNode()
     if (!node) return

@@ -16,8 +16,8 @@ export class Invariants {
   readonly #world: World
   /** For each ended key, the time at which a check first found that it had ended. */
   readonly #endedAt = new Map<string, number>()
-  /** Keys that are revoked or whose owner is suspended. */
-  #revoked = new Set<string>()
+  /** The keys that the last check found revoked, or whose owner was not active. */
+  #lastRevokedIds = new Set<string>()
 
   constructor(world: World) {
     this.#world = world
@@ -111,10 +111,10 @@ export class Invariants {
   /** Checks the connections of keys that were just revoked, once all nodes must have received the event. */
   #watchRevocations(): void {
     const revokedIds = this.#revokedKeys()
-    const newlyRevoked = [...revokedIds].filter(id => !this.#revoked.has(id))
-    this.#revoked = revokedIds
-    if (newlyRevoked.length > 0)
-      this.#world.later(CALM_REVOCATION_BOUND_MS, () => this.#checkRevoked(newlyRevoked))
+    const newlyRevokedIds = [...revokedIds].filter(id => !this.#lastRevokedIds.has(id))
+    this.#lastRevokedIds = revokedIds
+    if (newlyRevokedIds.length > 0)
+      this.#world.later(CALM_REVOCATION_BOUND_MS, () => this.#checkRevoked(newlyRevokedIds))
   }
 
   #checkRevoked(ids: string[]): void {

@@ -36,30 +36,30 @@ const image = await migratedDatabase()
 const firstSeed = Number(values.seed ?? values.first)
 const startedAt = performance.now()
 const minutes = () => (performance.now() - startedAt) / 60_000
-let [seed, violations, simulatedMs, tasks] = [firstSeed, 0, 0, 0]
-let isFound = false
+let [seed, violationCount, simulatedMs, taskCount] = [firstSeed, 0, 0, 0]
+let isVariantFound = false
 while (hasAnotherSeed()) {
   const outcome = await simulate(seed, image, values.trace ? line => console.log(line) : null)
   simulatedMs += outcome.simulatedMs
-  tasks += outcome.tasks
+  taskCount += outcome.tasks
   if (values.seed || values.hashes) console.log(`seed ${seed}: ${outcome.hash}`)
   if (outcome.violation) {
-    violations++
-    isFound ||= expectedViolation?.test(outcome.violation) ?? false
+    violationCount++
+    isVariantFound ||= expectedViolation?.test(outcome.violation) ?? false
     console.log(`VIOLATION seed ${seed}: ${outcome.violation}`)
   }
   seed++
 }
 const simulatedHours = simulatedMs / 3_600_000
 console.log(
-  `${seed - firstSeed} seeds from ${firstSeed}: ${violations} violations; ${simulatedHours.toFixed(2)} simulated hours, ${tasks} tasks, ${(simulatedHours / minutes()).toFixed(1)} simulated hours a minute, ${(minutes() * 60).toFixed(0)} s`,
+  `${seed - firstSeed} seeds from ${firstSeed}: ${violationCount} violations; ${simulatedHours.toFixed(2)} simulated hours, ${taskCount} tasks, ${(simulatedHours / minutes()).toFixed(1)} simulated hours a minute, ${(minutes() * 60).toFixed(0)} s`,
 )
-if (expectedViolation) console.log(`${values.broken} is ${isFound ? '' : 'not '}found`)
-process.exit(expectedViolation ? (isFound ? 0 : 1) : violations > 0 ? 1 : 0)
+if (expectedViolation) console.log(`${values.broken} is ${isVariantFound ? '' : 'not '}found`)
+process.exit(expectedViolation ? (isVariantFound ? 0 : 1) : violationCount > 0 ? 1 : 0)
 
 function hasAnotherSeed(): boolean {
   if (values.seed) return seed === firstSeed
-  if (expectedViolation) return !isFound && minutes() < MAX_MINUTES_BROKEN
+  if (expectedViolation) return !isVariantFound && minutes() < MAX_MINUTES_BROKEN
   if (values.hours) return minutes() < Number(values.hours) * 60
   return seed < firstSeed + Number(values.seeds)
 }

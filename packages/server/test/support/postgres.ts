@@ -209,10 +209,10 @@ function maintenancePool(): Promise<pg.Pool> {
   return sharedPool
 }
 
-let templateReady: Promise<void> | undefined
+let templateCreation: Promise<void> | undefined
 
 function ensureTemplate(cluster: string, migrate: (url: string) => Promise<void>): Promise<void> {
-  templateReady ??= withClient(cluster, async client => {
+  templateCreation ??= withClient(cluster, async client => {
     await client.query('select pg_advisory_lock(20261120)')
     const existingTemplates = await client.query('select 1 from pg_database where datname = $1', [TEMPLATE])
     if (existingTemplates.rowCount) return
@@ -222,7 +222,7 @@ function ensureTemplate(cluster: string, migrate: (url: string) => Promise<void>
     await migrate(databaseUrl(cluster, temporaryName))
     await client.query(`alter database ${temporaryName} rename to ${TEMPLATE}`)
   })
-  return templateReady
+  return templateCreation
 }
 
 export async function withClient<Result>(

@@ -236,7 +236,7 @@ async function captureKeys(page: Page, web: WebServer): Promise<void> {
   for (const socket of sockets) socket.terminate()
 }
 
-/** Captures mails on a new page, since the page for web pages applies their Content-Security-Policy to styles. */
+/** @param page one that has shown no web page, whose Content-Security-Policy would block the styles of mails */
 async function captureMails(page: Page): Promise<void> {
   const write = createMailWriter({
     localizations: createLocalizations(),

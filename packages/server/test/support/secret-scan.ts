@@ -88,12 +88,12 @@ function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Mat
   for (const [value, kind] of kinds)
     if (value.length >= MIN_LENGTH)
       for (const text of encodings(value)) kindOf.set(text.slice(-TAIL_LENGTH), kind)
-  const byHash = new Map<number, { tail: Buffer; kind: string }[]>()
+  const tailsByHash = new Map<number, { tail: Buffer; kind: string }[]>()
   const filter = new Uint8Array(1 << (FILTER_BITS - 3))
   for (const [text, kind] of kindOf) {
     const tail = Buffer.from(text)
     const hash = hashOf(tail.subarray(-MIN_LENGTH))
-    byHash.set(hash, [...(byHash.get(hash) ?? []), { tail, kind }])
+    tailsByHash.set(hash, [...(tailsByHash.get(hash) ?? []), { tail, kind }])
     const bitIndex = hash >>> (32 - FILTER_BITS)
     filter[bitIndex >> 3]! |= 1 << (bitIndex & 7)
   }
@@ -108,7 +108,7 @@ function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Mat
       if (at >= MIN_LENGTH) hash = (hash - Math.imul(text[at - MIN_LENGTH]!, leavingFactor)) | 0
       const bitIndex = hash >>> (32 - FILTER_BITS)
       if ((filter[bitIndex >> 3]! & (1 << (bitIndex & 7))) === 0) continue
-      const hit = byHash.get(hash)?.find(({ tail }) => endsWith(text, at + 1, tail))
+      const hit = tailsByHash.get(hash)?.find(({ tail }) => endsWith(text, at + 1, tail))
       if (hit) matches.push({ kind: hit.kind, at })
     }
     return matches

@@ -129,11 +129,11 @@ test('a suppressed address is shown with the mails of the person, and allowed ag
   const backPath = `/admin/users/${ada.id}`
   const shownPage = await (await admin.client.get(`${backPath}?show=mails`)).text()
   assert.match(shownPage, /suppressed<\/span><p>It bounced · reported by resend/)
-  const suppressionLifted = await post(admin.client, backPath, '/admin/mails/lift', {
+  const liftAnswer = await post(admin.client, backPath, '/admin/mails/lift', {
     address,
     back: backPath,
   })
-  assert.equal(suppressionLifted.headers.get('location'), `${backPath}?done=mail_allowed`)
+  assert.equal(liftAnswer.headers.get('location'), `${backPath}?done=mail_allowed`)
   assert.equal(await store.suppressions.find(address, services.clock.now()), null)
   const responseToOtherSite = await post(admin.client, backPath, '/admin/mails/lift', {
     address,

@@ -73,11 +73,11 @@ test('first-party and trusted apps ask for no consent', async t => {
   await registerShop(web, { trusted: true })
   await apps.change('console', { redirectUris: ['https://console.example.com/'] })
   const client = await signedInClient(web)
-  const trustedApp = await client.get(authorizePath(challenge))
-  const firstPartyApp = await client.get(
+  const trustedAppAnswer = await client.get(authorizePath(challenge))
+  const firstPartyAppAnswer = await client.get(
     authorizePath(challenge, { client_id: 'console', redirect_uri: 'https://console.example.com/' }),
   )
-  for (const answer of [trustedApp, firstPartyApp])
+  for (const answer of [trustedAppAnswer, firstPartyAppAnswer])
     assert.match(answer.headers.get('location')!, /\?code=svo_/)
   const responseWithoutPrompt = await client.get(authorizePath(challenge, { prompt: 'none' }))
   assert.match(responseWithoutPrompt.headers.get('location')!, /\?code=svo_/)

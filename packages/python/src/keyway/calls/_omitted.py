@@ -1,4 +1,4 @@
-"""Tells fields that are omitted, which are not sent, from fields that are None, which are sent and remove a value."""
+"""Distinguishes omitted fields, which are not sent, from fields that are None, which are sent and remove a value."""
 
 from __future__ import annotations
 

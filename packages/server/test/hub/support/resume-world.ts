@@ -124,9 +124,9 @@ export class ResumeWorld {
     return (usesConnectionId && agent.connection?.connectionId) || history.keyId
   }
 
-  /** Breaks an agent's line. Each side notices after its milliseconds, or with null only by its own timeouts. */
-  cut(member: Member, agentNotices: number | null, serverNotices: number | null): void {
-    if (member.line?.isEstablished) member.line.cut(agentNotices, serverNotices)
+  /** Breaks an agent's line. Each side notices after this many milliseconds; if null, only by its own timeouts. */
+  cut(member: Member, agentNoticeMs: number | null, serverNoticeMs: number | null): void {
+    if (member.line?.isEstablished) member.line.cut(agentNoticeMs, serverNoticeMs)
   }
 
   pause(member: Member, ms: number): void {

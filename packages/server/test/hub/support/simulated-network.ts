@@ -184,12 +184,12 @@ export class Line {
     })
   }
 
-  /** Drops all data from now on. A side notices after the given milliseconds, or with null only by its timeouts. */
-  cut(agentNotices: number | null, serverNotices: number | null): void {
+  /** Drops all data from now on. Each side notices after this many milliseconds; if null, only by its own timeouts. */
+  cut(agentNoticeMs: number | null, serverNoticeMs: number | null): void {
     if (this.isCut) return
     this.isCut = true
-    if (agentNotices !== null) this.#after('agent', agentNotices, () => this.agent.ended(1006, 'cut'))
-    if (serverNotices !== null) this.#after('server', serverNotices, () => this.server.ended(1006))
+    if (agentNoticeMs !== null) this.#after('agent', agentNoticeMs, () => this.agent.ended(1006, 'cut'))
+    if (serverNoticeMs !== null) this.#after('server', serverNoticeMs, () => this.server.ended(1006))
   }
 
   #later(to: 'agent' | 'server', arrive: () => void): void {
