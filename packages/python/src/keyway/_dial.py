@@ -14,7 +14,8 @@ DIAL_TIMEOUT_SECONDS = 10.0
 
 
 class Dial:
-    """An attempt, which starts at once. `on_failed` is called at most once, and not after `succeeded` or `give_up`."""
+    """One attempt to connect, which starts at once. `on_failed` is called at most once, and not after `succeeded` or
+    `give_up`."""
 
     def __init__(
         self,

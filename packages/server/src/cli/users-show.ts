@@ -109,9 +109,9 @@ function section(title: string, lines: string[][]): string {
 }
 
 /**
- * For each window of the two counts of sends to this address (`returning`: requested from browsers that signed in to it
- * before; `address`: all others, to any `+tag` of its mailbox): the number of accepted sends, and, if the window is
- * full, when it accepts the next.
+ * For each window of the two counts of sends to this mailbox, whatever the `+tag` (`returning`: requested from browsers
+ * that signed in to the same address before; `address`: all others): the number of accepted sends, and, if the window
+ * is full, when it accepts the next.
  */
 async function windowStatesOf({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()

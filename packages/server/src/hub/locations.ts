@@ -77,7 +77,7 @@ export interface Locations {
   has(userId: string): boolean
   /** Called every two seconds. */
   tick(): void
-  /** Records all users again, since other nodes may have considered this one dead and pruned its rows. */
+  /** Records again which users this node has, since other nodes may have considered it dead and pruned its rows. */
   enterAgain(): void
   stop(): void
 }

@@ -32,8 +32,8 @@ export interface QuotaStore {
    */
   giveBack(id: string, count: number, refillsAt: Instant | null, now: Instant): Promise<void>
   /**
-   * Sets the remaining calls to zero and retires the row. Returns how many calls there were, with a due refill: a
-   * successor quota starts with them. Returns 0 if there is no such row.
+   * Sets the remaining calls to zero and retires the row. Returns how many calls remained until then, including a due
+   * refill: a successor quota starts with them. Returns 0 if there is no such row.
    */
   close(id: string, now: Instant): Promise<number>
   /** Assigns the rows of a rotated key to its successor, whose deletion then deletes them. */

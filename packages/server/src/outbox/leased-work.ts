@@ -9,7 +9,7 @@ import { interrupt } from './interruption.ts'
 const MAX_POLL_INTERVAL = 5 * SECOND
 /** For this long after a failed lease statement, each poll releases rows that the statement may have leased anyway. */
 const UNKNOWN_LEASE_WINDOW = 30 * SECOND
-/** The last part of `stop`'s deadline: work in progress is aborted, and its items' leases can still be released. */
+/** The last part of `stop`'s `timeoutMs`: work in progress is aborted, and its items' leases can still be released. */
 const RELEASE_MS = 500
 
 /** A queue in the database. One node at a time works on an item: a mail, or the events of one subject for a webhook. */
@@ -39,10 +39,10 @@ export interface Worker {
   /** Works on due items until stopped; polls after each `queuedEvent` and by a timer. */
   start(): void
   /**
-   * Leases nothing new, waits for items in progress, and aborts those that are left shortly before `deadline` ms have
-   * passed: their attempts fail. Resolves after `deadline` ms at the latest.
+   * Leases nothing new, waits for items in progress, and aborts those that are left shortly before `timeoutMs` have
+   * passed: their attempts fail. Resolves after `timeoutMs` at the latest.
    */
-  stop(deadline: number): Promise<void>
+  stop(timeoutMs: number): Promise<void>
   /** Works on everything that is due now, for tests and commands. */
   drain(): Promise<void>
 }
@@ -150,13 +150,13 @@ export function createWorker<Item extends { id: string }>(
       void poll()
     },
 
-    async stop(deadline) {
+    async stop(timeoutMs) {
       isRunning = false
       isStopping = true
       unsubscribe()
       cancelTimer()
       const waitForItems = () => Promise.all(workInProgress.keys())
-      await withTimeout(Promise.resolve(currentPoll).then(waitForItems), deadline - RELEASE_MS)
+      await withTimeout(Promise.resolve(currentPoll).then(waitForItems), timeoutMs - RELEASE_MS)
       for (const abort of workInProgress.values()) interrupt(abort)
       await withTimeout(waitForItems(), RELEASE_MS)
     },

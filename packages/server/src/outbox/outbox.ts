@@ -63,8 +63,8 @@ export interface Outbox {
 export interface Dispatcher {
   /** Delivers due mail until stopped; polls after `mail.queued` and by a timer. */
   start(): void
-  /** Leases no new message and waits at most `deadline` ms for deliveries in progress; the rest stays queued. */
-  stop(deadline: number): Promise<void>
+  /** Leases no new message and waits at most `timeoutMs` for deliveries in progress; the rest stays queued. */
+  stop(timeoutMs: number): Promise<void>
   /** Delivers everything that is due now, for tests and commands. Returns the number of mails sent. */
   drain(): Promise<number>
 }

@@ -263,7 +263,7 @@ interface TypedFrom {
   isReturning?: boolean
 }
 
-let people = 0
+let personCount = 0
 let hostCount = 0
 
 /** An address in a network that was not used before, whatever prefix length is counted. */
@@ -274,7 +274,7 @@ function unusedIp(): string {
 
 /** A link to an address not used before. */
 async function linkToNewAddress(services: Services): Promise<MailedLink> {
-  return services.sendTo(`person-${people++}@example.com`)
+  return services.sendTo(`person-${personCount++}@example.com`)
 }
 
 async function verifyCode(services: Services, { loginId }: MailedLink, code: string, typed: TypedFrom) {
