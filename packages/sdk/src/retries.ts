@@ -8,8 +8,8 @@ export const RESTART_JITTER_MS = 1_000
 const STABLE_AFTER_MS = 5_000
 
 /**
- * Decides how long to wait before the next connection attempt: at most a second after a planned close or a refused or
- * expired token, otherwise longer with each failure.
+ * Decides how long to wait before the next connection attempt: at most a second before the first one after a planned
+ * close or a refused or expired token, otherwise longer with each failure.
  */
 export class Retries {
   #failures = 0

@@ -62,7 +62,7 @@ export function settingsOf({
   return settings
 }
 
-/** An empty value stands for the default of the setting. */
+/** The setting's value from that of an option: an empty one gives the setting's default, or is left out of a list. */
 function settingValue(
   option: string,
   setting: OptionSettings[keyof OptionSettings],

@@ -23,7 +23,7 @@ export function guardConnections(
   server.removeAllListeners('connection')
   server.on('connection', onConnection)
   let windowEnd = 0
-  let connectionsInWindow = 0
+  let countInWindow = 0
 
   function onConnection(socket: Socket): void {
     if (mustClose(socket)) socket.destroy()
@@ -36,8 +36,8 @@ export function guardConnections(
     const now = performance.now()
     if (now >= windowEnd) {
       windowEnd = now + WINDOW_MS
-      connectionsInWindow = 0
+      countInWindow = 0
     }
-    return ++connectionsInWindow > noisyRefusedAbove && isNoisy(socket)
+    return ++countInWindow > noisyRefusedAbove && isNoisy(socket)
   }
 }

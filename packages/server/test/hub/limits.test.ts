@@ -197,11 +197,11 @@ describe('limits over all connections of one owner', () => {
 test('a node whose database is closed renews no token, and closes all connections with 1013 after ten seconds', async t => {
   const { services, url, key, hub, later } = await open('sqlite', t)
   const client = await connect(services, url, key)
-  const [renewed, held] = [await tokenOf(services, key), await tokenOf(services, key)]
+  const [renewalToken, connectToken] = [await tokenOf(services, key), await tokenOf(services, key)]
   await services.opened.close()
   await later(5000)
-  client.send({ type: 'token', token: renewed })
-  const waitingClient = new Client(url, held)
+  client.send({ type: 'token', token: renewalToken })
+  const waitingClient = new Client(url, connectToken)
   await client.flush()
   await later(4999)
   await client.flush()
@@ -209,7 +209,7 @@ test('a node whose database is closed renews no token, and closes all connection
   await later(1)
   assert.equal(await client.end(), '1013 try_again_later')
   assert.equal(await waitingClient.end(), '1013 try_again_later')
-  const lateClient = new Client(url, held)
+  const lateClient = new Client(url, connectToken)
   await lateClient.until(() => lateClient.closed ?? lateClient.refused ?? undefined)
   assert.ok(lateClient.closed?.code === 1013 || lateClient.refused?.status === 503)
   assert.equal(hub.connectionCount, 0)
