@@ -81,7 +81,7 @@ const attackNames = Object.keys(ATTACKS).filter(name => nameParts.some(word => n
 const engines = ENGINES.filter(name => name === (option('--engine') ?? name))
 const file = option('--into') ?? join(import.meta.dirname, 'results', 'hostile.jsonl')
 const rounds = Number(option('--rounds') ?? (QUICK ? 1 : 3))
-const ignoresResults = process.argv.includes('--again')
+const ignoresEarlierResults = process.argv.includes('--again')
 
 pinBench()
 mkdirSync(dirname(file), { recursive: true })
@@ -93,7 +93,7 @@ setPriority(attacker.pid!, Math.min(constants.priority.PRIORITY_LOW, getPriority
 
 for (const engine of engines) {
   const measuredNames = new Set(
-    ignoresResults ? [] : earlierResults(engine).map(({ attackName }) => attackName),
+    ignoresEarlierResults ? [] : earlierResults(engine).map(({ attackName }) => attackName),
   )
   const missingNames = attackNames.filter(
     attackName => !measuredNames.has(attackName) && !(engine === 'bare' && floodsAgents(attackName)),

@@ -38,7 +38,7 @@ const UNLIMITED_SETTINGS = {
   KEYWAY_MAGIC_LINK_LIMITS: '1000000/minute',
   KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off',
 }
-const SLOW_COMMIT = new URL('./support/slow-commit.mjs', import.meta.url).pathname
+const SLOW_COMMIT_MODULE = new URL('./support/slow-commit.mjs', import.meta.url).pathname
 const SLOW_COMMIT_MS = 10
 /** Milliseconds added to each commit: none, the time of a durable write to a local disk, and to a slow cloud volume. */
 const ADDED_COMMIT_MS = [0, 5, SLOW_COMMIT_MS]
@@ -207,7 +207,7 @@ async function measureSharedCommits(call: Call, commitMs: number) {
       ...mail.settings,
       ...(commitMs ? { BENCH_COMMIT_MS: String(commitMs) } : {}),
     },
-    { nodeOptions: commitMs ? ['--import', SLOW_COMMIT] : [] },
+    { nodeOptions: commitMs ? ['--import', SLOW_COMMIT_MODULE] : [] },
   )
   const singleRuns: Measurement[] = []
   const concurrentRuns: Measurement[] = []

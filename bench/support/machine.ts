@@ -19,7 +19,7 @@ export function pinBench(): void {
   if (canPin) spawnSync('taskset', ['-acp', String(LOAD_CORE), String(process.pid)])
 }
 
-/** Starts a program of Node, or another one, on one core or on several; on any core if `taskset` is missing. */
+/** Starts `program`, by default Node, on one core or on several; on any core if `taskset` is missing. */
 export function spawnPinned(
   core: number | readonly number[],
   args: readonly string[],

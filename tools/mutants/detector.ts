@@ -31,7 +31,7 @@ export function createDetector(
   earlier: Iterable<Result>,
   { seconds, workFolder, env }: DetectorOptions,
 ) {
-  /** By source file and by function, the number of mutants that each test detected. */
+  /** For each source file, and again for each function, the number of mutants that each test detected. */
   const kills = new Map<string, Map<string, number>>()
   for (const result of earlier) if (isCaught(result)) countKill(result, result.by)
   const unreliableTests = new Set<CoveringTest>()

@@ -98,10 +98,10 @@ export class HubConnection {
         });
     }
     #pingAndAwaitAnswer() {
-        const lastReceived = this.#lastReceivedAt;
+        const lastReceivedAt = this.#lastReceivedAt;
         this.send({ type: 'ping' });
         this.#cancelSilenceTimer = this.#options.clock.after(PONG_DEADLINE_MS, () => {
-            if (this.#lastReceivedAt !== lastReceived)
+            if (this.#lastReceivedAt !== lastReceivedAt)
                 return this.#watchSilence();
             this.abandon();
             this.#options.onClosed(this, { code: ABNORMAL_CLOSURE, reason: 'no answer to a ping' });

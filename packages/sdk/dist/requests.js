@@ -27,13 +27,13 @@ export class Requests {
         if (this.#pending.size >= MAX_PENDING_REQUESTS)
             throw tooManyPendingError();
         const id = this.#idPrefix + ++this.#counter;
-        const sendAbort = new AbortController();
+        const sendController = new AbortController();
         const abort = () => this.#remove(id)?.reject(signal?.reason);
         const cancel = this.#clock.after(timeout, () => this.#remove(id)?.reject(timeoutError(timeout)));
         signal?.addEventListener('abort', abort, { once: true });
         try {
             return await new Promise((resolve, reject) => {
-                const acknowledgement = this.#send({ id, to, data }, sendAbort.signal);
+                const acknowledgement = this.#send({ id, to, data }, sendController.signal);
                 this.#pending.set(id, {
                     resolve,
                     reject,
@@ -47,7 +47,7 @@ export class Requests {
         finally {
             cancel();
             signal?.removeEventListener('abort', abort);
-            sendAbort.abort(); // Has no effect on sends that the hub has acknowledged.
+            sendController.abort(); // Has no effect on sends that the hub has acknowledged.
         }
     }
     /**

@@ -95,10 +95,10 @@ function checkClaims(claims, { issuer, audience, now = Date.now }, type) {
 /** A cache for each issuer (and each `fetch`, since tests pass their own), for the life of the process. */
 const caches = new WeakMap();
 function jwksOf({ issuer, fetch = globalThis.fetch }) {
-    const issuers = caches.get(fetch) ?? new Map();
-    caches.set(fetch, issuers);
-    const jwks = issuers.get(issuer) ?? new Jwks(`${issuer.replace(/\/$/, '')}/.well-known/jwks.json`, fetch);
-    issuers.set(issuer, jwks);
+    const jwksByIssuer = caches.get(fetch) ?? new Map();
+    caches.set(fetch, jwksByIssuer);
+    const jwks = jwksByIssuer.get(issuer) ?? new Jwks(`${issuer.replace(/\/$/, '')}/.well-known/jwks.json`, fetch);
+    jwksByIssuer.set(issuer, jwks);
     return jwks;
 }
 function parseObject(part) {

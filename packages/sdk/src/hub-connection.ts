@@ -137,10 +137,10 @@ export class HubConnection {
   }
 
   #pingAndAwaitAnswer(): void {
-    const lastReceived = this.#lastReceivedAt
+    const lastReceivedAt = this.#lastReceivedAt
     this.send({ type: 'ping' })
     this.#cancelSilenceTimer = this.#options.clock.after(PONG_DEADLINE_MS, () => {
-      if (this.#lastReceivedAt !== lastReceived) return this.#watchSilence()
+      if (this.#lastReceivedAt !== lastReceivedAt) return this.#watchSilence()
       this.abandon()
       this.#options.onClosed(this, { code: ABNORMAL_CLOSURE, reason: 'no answer to a ping' })
     })

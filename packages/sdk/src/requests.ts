@@ -56,13 +56,13 @@ export class Requests {
     signal?.throwIfAborted()
     if (this.#pending.size >= MAX_PENDING_REQUESTS) throw tooManyPendingError()
     const id = this.#idPrefix + ++this.#counter
-    const sendAbort = new AbortController()
+    const sendController = new AbortController()
     const abort = () => this.#remove(id)?.reject(signal?.reason)
     const cancel = this.#clock.after(timeout, () => this.#remove(id)?.reject(timeoutError(timeout)))
     signal?.addEventListener('abort', abort, { once: true })
     try {
       return await new Promise<Json>((resolve, reject) => {
-        const acknowledgement = this.#send({ id, to, data }, sendAbort.signal)
+        const acknowledgement = this.#send({ id, to, data }, sendController.signal)
         this.#pending.set(id, {
           resolve,
           reject,
@@ -78,7 +78,7 @@ export class Requests {
     } finally {
       cancel()
       signal?.removeEventListener('abort', abort)
-      sendAbort.abort() // Has no effect on sends that the hub has acknowledged.
+      sendController.abort() // Has no effect on sends that the hub has acknowledged.
     }
   }
 

@@ -150,10 +150,11 @@ function checkClaims(
 const caches = new WeakMap<typeof fetch, Map<string, Jwks>>()
 
 function jwksOf({ issuer, fetch = globalThis.fetch }: VerifyOptions): Jwks {
-  const issuers = caches.get(fetch) ?? new Map<string, Jwks>()
-  caches.set(fetch, issuers)
-  const jwks = issuers.get(issuer) ?? new Jwks(`${issuer.replace(/\/$/, '')}/.well-known/jwks.json`, fetch)
-  issuers.set(issuer, jwks)
+  const jwksByIssuer = caches.get(fetch) ?? new Map<string, Jwks>()
+  caches.set(fetch, jwksByIssuer)
+  const jwks =
+    jwksByIssuer.get(issuer) ?? new Jwks(`${issuer.replace(/\/$/, '')}/.well-known/jwks.json`, fetch)
+  jwksByIssuer.set(issuer, jwks)
   return jwks
 }
 

@@ -15,10 +15,10 @@ const attackerPair = generateKeyPairSync('ed25519')
 const jwk = { ...issuerPair.publicKey.export({ format: 'jwk' }), kid: 'k1', alg: 'EdDSA', use: 'sig' }
 
 let issuer = ''
-let requests = 0
+let requestCount = 0
 let keys: unknown[] = [jwk]
 const server = createServer((_, response) => {
-  requests++
+  requestCount++
   response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys }))
 })
 
@@ -182,14 +182,14 @@ describe("the issuer's keys", () => {
 
   test('are fetched once for many tokens, and once more for many unknown key ids', async () => {
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: newFetch() }
-    const requestsBefore = requests
+    const requestCountBefore = requestCount
     await Promise.all(Array.from({ length: 20 }, () => verifyAgentToken(createToken(agentClaims()), options)))
-    assert.equal(requests, requestsBefore + 1)
+    assert.equal(requestCount, requestCountBefore + 1)
     for (let count = 0; count < 20; count++) {
       const tokenOfUnknownKey = createToken(agentClaims(), { ...agentHeader, kid: `invented-${count}` })
       await assert.rejects(verifyAgentToken(tokenOfUnknownKey, options), isInvalid)
     }
-    assert.ok(requests <= requestsBefore + 2)
+    assert.ok(requestCount <= requestCountBefore + 2)
   })
 
   test('of each algorithm verify its tokens, and no token under another', async () => {

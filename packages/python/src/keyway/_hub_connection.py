@@ -198,11 +198,11 @@ class HubConnection:
     def _check_silence(self) -> None:
         if self._clock.now() - self._last_received_at < self._heartbeat:
             return self._watch_silence()
-        last_received = self._last_received_at
+        last_received_at = self._last_received_at
         self.send({"type": "ping"})
 
         def check_answer() -> None:
-            if self._last_received_at != last_received:
+            if self._last_received_at != last_received_at:
                 return self._watch_silence()
             self._abort()
             self._end(HubClosed(ABNORMAL_CLOSURE, "no answer to a ping"))

@@ -17,8 +17,8 @@ Refresh = Callable[[str, str], Awaitable[SessionAnswer]]
 
 
 class SessionTokens:
-    """The tokens of a session. One refresh runs at a time in this client, and among all clients that share a store with
-    `exclusive`."""
+    """The tokens of a session. One refresh runs at a time in this client; if the store is a `SharedTokenStore`, also
+    among all clients that share it."""
 
     def __init__(self, store: TokenStore, refresh: Refresh) -> None:
         self._store = store

@@ -150,9 +150,9 @@ _CACHES = weakref.WeakKeyDictionary()
 
 def _jwks_of(issuer: str, ssl: Any) -> Jwks:
     """One cache for each event loop, issuer and `ssl`."""
-    issuers = _CACHES.setdefault(asyncio.get_running_loop(), {})
+    jwks_by_issuer = _CACHES.setdefault(asyncio.get_running_loop(), {})
     url = f"{issuer.rstrip('/')}/.well-known/jwks.json"
-    return issuers.setdefault((issuer, id(ssl)), Jwks(url, ssl))
+    return jwks_by_issuer.setdefault((issuer, id(ssl)), Jwks(url, ssl))
 
 
 def _object(part: str) -> dict[str, Any]:

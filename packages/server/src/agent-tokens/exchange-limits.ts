@@ -42,7 +42,7 @@ export function createExchangeLimits({
   return {
     take(keyId) {
       const now = clock.now()
-      const record = recordOf(keyId, now)
+      const record = findOrInsertRecord(keyId, now)
       let isFull = false
       for (let index = 0; index < windows.length; index++)
         isFull = current.count(record, index, now) >= windows[index]!.limit || isFull
@@ -54,7 +54,7 @@ export function createExchangeLimits({
     },
   }
 
-  function recordOf(keyId: string, now: Instant): number {
+  function findOrInsertRecord(keyId: string, now: Instant): number {
     if (now - currentSince >= 2 * longestWindow) current.clear()
     if (now - currentSince >= longestWindow) rotate(now)
     const existing = current.find(keyId)

@@ -8,10 +8,10 @@ const RING_SIZE = SLOTS + 1
  * The array elements of a window before its slots: total count, index of the oldest slot, number of slots in use, and
  * the instant at which the newest slot began.
  */
-const TOTAL = 0
-const OLDEST_SLOT = 1
-const SLOT_COUNT = 2
-const NEWEST_START = 3
+const TOTAL_OFFSET = 0
+const OLDEST_SLOT_OFFSET = 1
+const SLOT_COUNT_OFFSET = 2
+const NEWEST_START_OFFSET = 3
 const HEADER_WIDTH = 4
 /** Array elements of a slot: the instant of its latest entry, and its count. */
 const SLOT_WIDTH = 2
@@ -106,20 +106,23 @@ export class KeyCounts {
   count(record: number, index: number, now: Instant): number {
     const records = this.#records
     const window = record + HASH_WIDTH + index * WINDOW_WIDTH
-    while (records[window + SLOT_COUNT]! > 0 && this.oldestAge(record, index, now) >= this.#lengths[index]!) {
-      const oldestSlot = records[window + OLDEST_SLOT]!
-      records[window + TOTAL]! -= records[window + HEADER_WIDTH + oldestSlot * SLOT_WIDTH + 1]!
-      records[window + OLDEST_SLOT] = oldestSlot === RING_SIZE - 1 ? 0 : oldestSlot + 1
-      records[window + SLOT_COUNT]!--
+    while (
+      records[window + SLOT_COUNT_OFFSET]! > 0 &&
+      this.oldestAge(record, index, now) >= this.#lengths[index]!
+    ) {
+      const oldestSlot = records[window + OLDEST_SLOT_OFFSET]!
+      records[window + TOTAL_OFFSET]! -= records[window + HEADER_WIDTH + oldestSlot * SLOT_WIDTH + 1]!
+      records[window + OLDEST_SLOT_OFFSET] = oldestSlot === RING_SIZE - 1 ? 0 : oldestSlot + 1
+      records[window + SLOT_COUNT_OFFSET]!--
     }
-    return records[window + TOTAL]!
+    return records[window + TOTAL_OFFSET]!
   }
 
   /** Age (ms) of the oldest slot's latest entry. The window must have entries. */
   oldestAge(record: number, index: number, now: Instant): number {
     const window = record + HASH_WIDTH + index * WINDOW_WIDTH
     return elapsedSince(
-      this.#records[window + HEADER_WIDTH + this.#records[window + OLDEST_SLOT]! * SLOT_WIDTH]!,
+      this.#records[window + HEADER_WIDTH + this.#records[window + OLDEST_SLOT_OFFSET]! * SLOT_WIDTH]!,
       now,
     )
   }
@@ -128,11 +131,12 @@ export class KeyCounts {
   add(record: number, index: number, now: Instant): void {
     const records = this.#records
     const window = record + HASH_WIDTH + index * WINDOW_WIDTH
-    const usedSlots = records[window + SLOT_COUNT]!
-    records[window + TOTAL]!++
+    const usedSlots = records[window + SLOT_COUNT_OFFSET]!
+    records[window + TOTAL_OFFSET]!++
     const isNewest =
-      usedSlots > 0 && elapsedSince(records[window + NEWEST_START]!, now) < this.#lengths[index]! / SLOTS
-    const position = records[window + OLDEST_SLOT]! + usedSlots - (isNewest ? 1 : 0)
+      usedSlots > 0 &&
+      elapsedSince(records[window + NEWEST_START_OFFSET]!, now) < this.#lengths[index]! / SLOTS
+    const position = records[window + OLDEST_SLOT_OFFSET]! + usedSlots - (isNewest ? 1 : 0)
     const slot = window + HEADER_WIDTH + (position < RING_SIZE ? position : position - RING_SIZE) * SLOT_WIDTH
     if (isNewest) {
       // A clock that steps back must not end earlier entries sooner.
@@ -140,8 +144,8 @@ export class KeyCounts {
       records[slot + 1]!++
       return
     }
-    records[window + SLOT_COUNT] = usedSlots + 1
-    records[window + NEWEST_START] = now
+    records[window + SLOT_COUNT_OFFSET] = usedSlots + 1
+    records[window + NEWEST_START_OFFSET] = now
     records[slot] = now
     records[slot + 1] = 1
   }

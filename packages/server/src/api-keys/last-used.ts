@@ -24,7 +24,7 @@ export interface LastUsed {
 
 /** The functions that `flush` calls before it stores uses. */
 export interface LastUsedNotices extends Pick<KeyNotices, 'notifyOfReuse'> {
-  /** Receives the networks that keys were used from, also those from which the key was not used last. */
+  /** Called with the latest use of each key, and with uses from other networks that a later use replaced. */
   noteNetworks(uses: readonly KeyedUse[]): Promise<void>
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { KnownNetworks } from '../known-networks.ts'
 import type { Storage } from '../store.ts'
 import type { FindDocument } from './client-documents.ts'
-import type { Registration } from './registration.ts'
+import type { RegisterClient } from './registration.ts'
 
 /**
  * The OAuth clients: apps that the operator registered and, where the operator allows it, apps that register themselves
@@ -18,7 +18,7 @@ export interface Clients {
    */
   find(clientId: string, network: string): Promise<App | null>
   /** Loads the registration of clients on first use; null if the operator does not allow it. */
-  registration: (() => Promise<Registration>) | null
+  registration: (() => Promise<RegisterClient>) | null
   allowsDocuments: boolean
 }
 
@@ -35,7 +35,7 @@ export function createClients(deps: {
   config: ClientSettings
 }): Clients {
   const { storage, config } = deps
-  let registration: Promise<Registration> | undefined
+  let registration: Promise<RegisterClient> | undefined
   let findDocument: Promise<FindDocument> | undefined
 
   return {

@@ -33,7 +33,7 @@ export interface RegisteredClient {
   issuedAt: number
 }
 
-export type Registration = (
+export type RegisterClient = (
   metadata: unknown,
   caller: Caller,
 ) => Promise<RegisteredClient | { error: string; description: string }>
@@ -42,7 +42,7 @@ export type Registration = (
  * Dynamic client registration (RFC 7591), for operators that allow it. It needs no authentication. A client to which no
  * person consents is removed after some days.
  */
-export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
+export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): RegisterClient {
   const registrationsByNetwork = createKeyedWindows({
     clock,
     windows: NETWORK_LIMITS,

@@ -98,7 +98,10 @@ export function userCodeHash(
   return `${secretId}.${secrets.deriveKey('user-code', Buffer.from(code), secretId)!.toString('base64url')}`
 }
 
-/** The hashes under which a code may be stored: one per secret of KEYWAY_SECRET, since the first may differ by node. */
+/**
+ * The hashes under which a code may be stored: one per secret of KEYWAY_SECRET. The node that stored the code used the
+ * first secret of its own list, which is another one here while secrets are being rotated.
+ */
 export function possibleHashes(
   secrets: Pick<Secrets, 'deriveKey' | 'fingerprint' | 'ids'>,
   code: string,

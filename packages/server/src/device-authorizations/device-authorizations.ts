@@ -128,8 +128,10 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       const authorization =
         code && pendingOrNull(await store.deviceAuthorizations.findByTicket(sha256(ticket)))
       if (!code || !authorization) return null
-      const isOfTicket = possibleHashes(secrets, code).some(hash => equals(hash, authorization.userCodeHash))
-      return isOfTicket ? authorization : null
+      const isCodeOfTicket = possibleHashes(secrets, code).some(hash =>
+        equals(hash, authorization.userCodeHash),
+      )
+      return isCodeOfTicket ? authorization : null
     },
 
     findByTypedCode: createUserCodeCheck(deps),

@@ -45,7 +45,10 @@ export function createDeviceTokens({
         {
           sessionId: preparedSession.id,
           async open(tx: Transaction, approved: DeviceAuthorization, user: User) {
-            const session = await sessions.open(tx, user, { ...preparedSession, ...grantOf(app, approved) })
+            const session = await sessions.open(tx, user, {
+              ...preparedSession,
+              ...sessionFieldsOf(app, approved),
+            })
             const about = { sessionId: session.id }
             await tx.securityEvents.insert(securityEvent('sign_in', user.id, clock.now(), caller, about))
             return { user, session, scopes: approved.scopes }
@@ -58,7 +61,7 @@ export function createDeviceTokens({
   }
 
   /** The session of the SDK's command may only create a key, and ends when the time for that has passed. */
-  function grantOf(app: App, { scopes, resource, authTime, signInId }: DeviceAuthorization) {
+  function sessionFieldsOf(app: App, { scopes, resource, authTime, signInId }: DeviceAuthorization) {
     const isCli = app.id === CLI_CLIENT_ID
     const grant: AppGrant = {
       scopes: isCli ? [KEYS_CREATE] : [...scopes],

@@ -278,9 +278,9 @@ function createRoundRobin(clock: () => number) {
      * last. `dropLast` removes the request of this network that would be served last.
      */
     longest(least: number): { count: number; dropLast(): QueuedRequest } | null {
-      if (lengths.max <= least) return null
+      if (lengths.maxLength <= least) return null
       const network = lengths.longest()!
-      return { count: lengths.max, dropLast: () => dropLast(network) }
+      return { count: lengths.maxLength, dropLast: () => dropLast(network) }
     },
     dequeue(): DequeuedWork {
       let { name: network, queue } = networks.first()

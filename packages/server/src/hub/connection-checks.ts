@@ -35,11 +35,11 @@ export function createConnectionChecks(deps: ConnectionChecksDeps): () => void {
   function tick(): void {
     const now = clock.now()
     const isFresh = freshness.isFresh(now)
-    const unsentByUser = new Map<string, number>()
+    const unsentBytesByUser = new Map<string, number>()
     for (const connection of registry.byId.values()) {
       if (connection.state === 'held') endIfExpired(connection, now)
       else if (now >= connection.keyExpiresAt) connection.close(TOKEN_EXPIRED)
-      else checkConnection(connection, now, isFresh, unsentByUser)
+      else checkConnection(connection, now, isFresh, unsentBytesByUser)
     }
   }
 
@@ -47,12 +47,12 @@ export function createConnectionChecks(deps: ConnectionChecksDeps): () => void {
     connection: AgentConnection,
     now: Instant,
     isFresh: boolean,
-    unsentByUser: Map<string, number>,
+    unsentBytesByUser: Map<string, number>,
   ): void {
     const timeoutStatus = timeoutCloseStatus(connection, now, isFresh)
     const overflowStatus = timeoutStatus
       ? null
-      : unsentCloseStatus(connection, unsentByUser, maxUnsentBytesPerUser)
+      : unsentCloseStatus(connection, unsentBytesByUser, maxUnsentBytesPerUser)
     // The connection is held, since the agent can resume it with a new token, or on another node.
     if (timeoutStatus) connection.closeAndHold(timeoutStatus)
     else if (overflowStatus) connection.close(overflowStatus)
@@ -92,13 +92,13 @@ function endIfExpired(connection: AgentConnection, now: Instant): void {
  */
 function unsentCloseStatus(
   { unsentBytes, userId }: AgentConnection,
-  unsentByUser: Map<string, number>,
+  unsentBytesByUser: Map<string, number>,
   maxUnsentBytes: number,
 ): CloseStatus | null {
   if (unsentBytes === 0) return null
-  const total = (unsentByUser.get(userId) ?? 0) + unsentBytes
+  const total = (unsentBytesByUser.get(userId) ?? 0) + unsentBytes
   if (total > maxUnsentBytes) return SLOW_CONSUMER
-  unsentByUser.set(userId, total)
+  unsentBytesByUser.set(userId, total)
   return null
 }
 

@@ -50,7 +50,7 @@ export function mailboxHashOf(secrets: Pick<Secrets, 'mac'>, email: EmailAddress
  */
 export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps) {
   /** @throws KeywayError `magic_link_invalid`, `rate_limited` */
-  return async function linkOfCode(proof: TypedCode, caller: Caller): Promise<MagicLink> {
+  return async function checkTypedCode(proof: TypedCode, caller: Caller): Promise<MagicLink> {
     const id = parseId(proof.loginId)
     const link = id === null ? null : await storage.store.magicLinks.find(id)
     if (!link || !belongsTo(secrets, link, proof)) throw linkRefusalError('magic_link_invalid')

@@ -38,14 +38,14 @@ type Outcome = { refused: LinkRefusal } | { user: User; session: Session; isNewU
 export function createVerify(deps: MagicLinkDeps) {
   const { storage, clock, secrets, sessions, listed, policies, maySignUp, invitations } = deps
   const onboarding = createOnboarding(deps)
-  const linkOfCode = createCodeCheck(deps)
+  const checkTypedCode = createCodeCheck(deps)
 
   return async function verify<Kind extends SignInKind>(
     proof: MagicLinkProof,
     kind: Kind,
     caller: Caller,
   ): Promise<StartedSession<Kind> & { isNewUser: boolean }> {
-    const presentedLink = 'code' in proof ? await linkOfCode(proof, caller) : await linkOfToken(proof)
+    const presentedLink = 'code' in proof ? await checkTypedCode(proof, caller) : await linkOfToken(proof)
     const account = await onboarding.prepare(proof.email, presentedLink.locale, clock.now())
     const preparedSession = sessions.prepare('', kind, caller)
     const listedHash = await listed.hashIfListed(proof.email)

@@ -115,7 +115,10 @@ export function createSigner(log: Log, openWorker: () => Worker = openSigningWor
     thread!.postMessage({ secretKey, signingInputs } satisfies SigningRequest)
   }
 
-  /** Runs once this turn of the event loop has read all sockets with data, whose requests cause its signatures. */
+  /**
+   * Runs when this turn of the event loop has read all sockets with data: sends the signatures for their requests
+   * together, and takes their number as the load.
+   */
   function endTurn(): void {
     isTurnEndScheduled = false
     if (currentBatch) sendBatch()

@@ -122,8 +122,8 @@ export async function pruneSurplus(tx: Db, maxLogged: number, now: Instant): Pro
 }
 
 /**
- * Removes those of the given queues of connections that ended more than AGENT_QUEUE_KEPT_FOR ago, unless the log has an
- * event of theirs.
+ * Removes those of the given queues whose connection ended more than AGENT_QUEUE_KEPT_FOR ago, unless the log still has
+ * one of their events. The column `forgotten_after` is DELIVERIES_KEPT_FOR after the end of the connection.
  */
 async function pruneEndedQueues(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
   await tx

@@ -81,7 +81,7 @@ export function createDeliveryWorker(deps: WebhookDeliveryDeps): Worker {
     deps,
   )
 
-  /** The enabled endpoints with the number of calls that this node may still start to each. */
+  /** The enabled endpoints to which this node may start further calls, each with the number of these calls. */
   async function capacities(): Promise<{ webhookId: string; capacity: number }[]> {
     const enabledWebhooks = (await webhooks.list()).filter(({ disabledAt }) => disabledAt === null)
     return enabledWebhooks

@@ -28,7 +28,7 @@ import { redisMissing, startRedis } from '../support/redis.ts'
 
 /** The interval at which a node delivers hints (`Hint` in events.ts) that arrived unsealed, without duplicates. */
 const HINT_INTERVAL_MS = 250
-/** So many messages that awaiting a response to each would take far longer than a busy machine needs for all. */
+/** So many that waiting RELAY_TIMEOUT_MS for each would take far longer than a busy machine needs to send them all. */
 const MESSAGES = 20
 
 /** A migration of the next minor version, which may only add tables and columns. */

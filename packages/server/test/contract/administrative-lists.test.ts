@@ -172,7 +172,7 @@ forEachEngine(engine => {
       if (!next) break
       after = next as never
     }
-    // `pages` counts the pages after the first, on which PostgreSQL finds all matches by trigrams.
+    // `pages` counts the pages after the first. On PostgreSQL the first page has all matches, found by trigrams.
     const scansRows = engine === 'sqlite'
     assert.deepEqual([found, pages], [11, scansRows ? 11 : 0], '1000, 10000, 11000 … 19000, of 11,111 rows')
     const { rows } = await apiKeys.search({ prefixBeginning: 'svc_00000007' }, NOW, PAGE)

@@ -117,7 +117,7 @@ export function supportedSettings(settings: Record<string, string>): Record<stri
   )
 }
 
-/** All running servers of the probe, since any node of a database may deliver a mail and print its link. */
+/** All running servers. A link is read from the output of all, since any node may deliver a mail and print its link. */
 const runningServers = new Set<ServedProcess>()
 
 /** Starts the checkout's server with exactly these settings. */

@@ -80,8 +80,8 @@ const useCode = (which: number, isRightCode: boolean): Command => ({
  * one of the network; a sign-in by code gives the network back the tries that wrong codes for its link used up.
  */
 function codeOutcome(model: Model, link: Link, isRight: boolean, now: number): string {
-  const wrongOfNetwork = model.links.reduce((sum, { wrong }) => sum + wrong, 0)
-  if (link.codeTries >= MAX_CODE_TRIES || wrongOfNetwork >= WRONG_CODES_PER_NETWORK[0]!.limit)
+  const wrongCodeCount = model.links.reduce((sum, { wrong }) => sum + wrong, 0)
+  if (link.codeTries >= MAX_CODE_TRIES || wrongCodeCount >= WRONG_CODES_PER_NETWORK[0]!.limit)
     return 'rate_limited'
   if (isRight) {
     const outcome = outcomeOf(model, link, now)

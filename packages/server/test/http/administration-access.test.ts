@@ -20,7 +20,7 @@ interface Credential {
   refusals: Refusals
 }
 
-const refuseAll = (code: string): Refusals => ({
+const refusalsWith = (code: string): Refusals => ({
   'admin:read': code,
   'admin:write': code,
   'admin:session': code,
@@ -95,12 +95,12 @@ async function open(engine: EngineName, t: TestContext) {
   const readOnlyRefusals = { 'admin:read': null, 'admin:write': 'forbidden', 'admin:session': 'forbidden' }
   const unscopedKeyRefusals = { 'admin:read': null, 'admin:write': null, 'admin:session': 'session_required' }
   const refusalsWithoutAdminScopes = {
-    ...refuseAll('insufficient_scope'),
+    ...refusalsWith('insufficient_scope'),
     'admin:session': 'session_required',
   }
-  const refusalsWithoutAdminRole = { ...refuseAll('forbidden'), 'admin:session': 'session_required' }
+  const refusalsWithoutAdminRole = { ...refusalsWith('forbidden'), 'admin:session': 'session_required' }
   const credentials: Credential[] = [
-    { name: 'nothing', token: null, refusals: refuseAll('authentication_required') },
+    { name: 'nothing', token: null, refusals: refusalsWith('authentication_required') },
     {
       name: 'the session of an administrator',
       token: admin.token,
@@ -108,29 +108,29 @@ async function open(engine: EngineName, t: TestContext) {
     },
     { name: 'the session of support', token: support.token, refusals: readOnlyRefusals },
     { name: 'the old session of support', token: supportWithOldSession.token, refusals: readOnlyRefusals },
-    { name: 'the session of a user', token: user.token, refusals: refuseAll('forbidden') },
+    { name: 'the session of a user', token: user.token, refusals: refusalsWith('forbidden') },
     { name: 'a session of 30 minutes', token: adminWithOldSession.token, refusals: refusalsAfterWindow },
     {
       name: 'the same, refreshed',
       token: refreshResult.tokens.accessToken,
       refusals: refusalsAfterWindow,
     },
-    { name: 'a refresh token', token: admin.tokens.refreshToken, refusals: refuseAll('invalid_token') },
+    { name: 'a refresh token', token: admin.tokens.refreshToken, refusals: refusalsWith('invalid_token') },
     {
       name: 'a page cookie',
       token: null,
       cookie: pageSignIn.cookie,
-      refusals: refuseAll('authentication_required'),
+      refusals: refusalsWith('authentication_required'),
     },
     {
       name: 'the session of a former administrator',
       token: formerAdmin.token,
-      refusals: refuseAll('forbidden'),
+      refusals: refusalsWith('forbidden'),
     },
     {
       name: 'the session of a suspended administrator',
       token: suspendedAdmin.token,
-      refusals: refuseAll('invalid_token'),
+      refusals: refusalsWith('invalid_token'),
     },
     { name: "an administrator's key without scopes", token: keys.admin, refusals: unscopedKeyRefusals },
     {
@@ -152,16 +152,16 @@ async function open(engine: EngineName, t: TestContext) {
       token: keys.formerScoped,
       refusals: refusalsWithoutAdminRole,
     },
-    { name: 'a revoked key', token: keys.revoked.key, refusals: refuseAll('api_key_revoked') },
+    { name: 'a revoked key', token: keys.revoked.key, refusals: refusalsWith('api_key_revoked') },
     {
       name: 'a key of a suspended administrator',
       token: keys.suspended,
-      refusals: refuseAll('account_suspended'),
+      refusals: refusalsWith('account_suspended'),
     },
     {
       name: "an app's token with every scope",
       token: appTokens.accessToken,
-      refusals: refuseAll('insufficient_scope'),
+      refusals: refusalsWith('insufficient_scope'),
     },
   ]
   return { ...server, admin, support, user, former: formerAdmin, keys, credentials, signUp }

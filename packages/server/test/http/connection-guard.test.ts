@@ -8,7 +8,7 @@ import { openServer, type ServerOverrides } from '../support/http.ts'
 const GET_REQUEST = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
 const NOISY_NETWORK = '127.0.0.2'
 const QUIET_NETWORK = '127.0.0.3'
-const BYTES = Buffer.from('data: x\n\n')
+const EVENT_BYTES = Buffer.from('data: x\n\n')
 /** Enough failures to exceed the limit of one period, wherever the periods begin. */
 const FAILURES = 2 * NOISY_AFTER
 
@@ -46,7 +46,9 @@ test('connections of a proxy in a private network that KEYWAY_TRUSTED_PROXIES do
 })
 
 test('a stream that its reader closes does not count against the network', async t => {
-  const pages = { fetch: () => new Response(new ReadableStream({ start: stream => stream.enqueue(BYTES) })) }
+  const pages = {
+    fetch: () => new Response(new ReadableStream({ start: stream => stream.enqueue(EVENT_BYTES) })),
+  }
   const server = await open(t, { noisyRefusedAbove: 0 }, { pages })
   for (let n = 0; n < FAILURES; n++) {
     const socket = await openSocket(server.port, NOISY_NETWORK)

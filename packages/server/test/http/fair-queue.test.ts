@@ -389,7 +389,7 @@ test('a waiting request is removed when its client disconnects, which frees its 
   assert.equal(startedIds.length, startedCountBefore + MAX_QUEUED_PER_FLOW)
 })
 
-/** The requests that the server receives, in order. */
+/** Sends `count` requests, one after the other, and returns them as the server received them. */
 async function receiveRequests(server: Awaited<ReturnType<typeof openServer>>, count: number, headers = {}) {
   const requests: IncomingMessage[] = []
   for (let n = 0; n < count; n++) {

@@ -91,19 +91,19 @@ forEachEngine(engine => {
       )
       assert.equal(answer.headers.get('cache-control'), 'no-store')
     }
-    const unrestrictedToken = await tokenForKey(await makeKey())
-    assert.equal(unrestrictedToken.body.scope, undefined)
-    assert.ok(await server.agentTokens.verify(unrestrictedToken.body.access_token))
+    const unrestrictedAnswer = await tokenForKey(await makeKey())
+    assert.equal(unrestrictedAnswer.body.scope, undefined)
+    assert.ok(await server.agentTokens.verify(unrestrictedAnswer.body.access_token))
   })
 
   test('scope narrows a token of a key, and resource names the audience of an app', async t => {
     const { makeKey, tokenForKey, exchangeKey, claimsOf } = await openWorld(engine, t)
     const key = await makeKey({ scopes: ['agent:connect', 'orders:read'] })
     const unrestrictedKey = await makeKey()
-    const narrowToken = await tokenForKey(key, { scope: 'orders:read', resource: AUDIENCE })
-    const claims = await claimsOf(narrowToken.body.access_token)
+    const narrowedAnswer = await tokenForKey(key, { scope: 'orders:read', resource: AUDIENCE })
+    const claims = await claimsOf(narrowedAnswer.body.access_token)
     assert.deepEqual(
-      [claims.aud, claims.scope, narrowToken.body.scope],
+      [claims.aud, claims.scope, narrowedAnswer.body.scope],
       [AUDIENCE, 'orders:read', 'orders:read'],
     )
     assert.equal((await tokenForKey(unrestrictedKey, { scope: 'agent:connect' })).body.scope, 'agent:connect')

@@ -19,6 +19,6 @@ test('the longest queue is the one that a search would find, after any changes',
     Object.assign(queue, { length, changedAt: change })
     const sorted = queues.toSorted((a, b) => b.length - a.length || b.changedAt - a.changedAt)
     const longest = sorted[0]!.length > 0 ? sorted[0]!.entry.value : undefined
-    assert.deepEqual([lengths.max, lengths.longest()], [sorted[0]!.length, longest])
+    assert.deepEqual([lengths.maxLength, lengths.longest()], [sorted[0]!.length, longest])
   }
 })

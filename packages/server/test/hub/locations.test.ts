@@ -326,11 +326,11 @@ describe('the record of the nodes of a user', () => {
     }
     await beat(5000)
     await reached.promise
-    const returning = new Client(url, await tokenOf(services, key))
+    const returningClient = new Client(url, await tokenOf(services, key))
     await until('it is back', () => hub.connectionCount === 1)
     failure.reject(new Error('the disk is full'))
     await beat()
-    await returning.next('ready')
+    await returningClient.next('ready')
     await beat()
     await beat()
     assert.deepEqual(await recordedNodes(), [nodeId])

@@ -35,17 +35,17 @@ test('a full disk is named by /readyz, which stays 200, until there is space aga
   t.after(disk.unmount)
   const servedProcess = await serve({ KEYWAY_DATA_DIR: disk.path, KEYWAY_PORT: '0' })
   t.after(() => servedProcess.end('SIGKILL'))
-  const writeCheck = async () => {
+  const fetchWriteCheck = async () => {
     const answer = await fetch(`${servedProcess.url}/readyz`)
     const { checks } = (await answer.json()) as { checks: { name: string; ok: boolean; detail?: string }[] }
     return { status: answer.status, ...checks.find(({ name }) => name === 'writes')! }
   }
   const filler = join(disk.path, 'filler')
   fill(filler)
-  await until('the full disk is named', async () => !(await writeCheck()).ok)
-  const { status, detail } = await writeCheck()
+  await until('the full disk is named', async () => !(await fetchWriteCheck()).ok)
+  const { status, detail } = await fetchWriteCheck()
   assert.equal(status, 200)
   assert.match(detail!, /disk is full/)
   rmSync(filler)
-  await until('writes succeed again', async () => (await writeCheck()).ok)
+  await until('writes succeed again', async () => (await fetchWriteCheck()).ok)
 })

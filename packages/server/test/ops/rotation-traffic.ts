@@ -152,8 +152,8 @@ export function startTraffic(
     })
     await expectValid('agent token', token)
     const signer = `${issuerOrigin} ${decodeProtectedHeader(token).kid}`
-    const signerBefore = signers.get(signer) ?? { tokens: 0, since: performance.now() }
-    signers.set(signer, { ...signerBefore, tokens: signerBefore.tokens + 1 })
+    const earlierCount = signers.get(signer) ?? { tokens: 0, since: performance.now() }
+    signers.set(signer, { ...earlierCount, tokens: earlierCount.tokens + 1 })
     return token
   }
 

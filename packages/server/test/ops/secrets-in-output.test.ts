@@ -150,7 +150,7 @@ async function collectSecretsAndOutput(engine: EngineName, t: TestContext) {
   await call('POST', '/hooks/mail/postmark', complaint, basicAuthorization('keyway', hookSecret))
   await call('POST', '/auth/send-magic-link', { email: 'gone@example.com' })
 
-  // Visits pages, with their cookies.
+  // Visits pages, whose cookies are secrets too.
   const browser = createFormBrowser(server.url)
   const mailCountBefore = smtp.mails.length
   await browser.submit('/sign-in', '/sign-in', { email: ADA })

@@ -250,7 +250,7 @@ function areTypes(names: string): boolean {
 /** The strongly connected components of more than one file (Tarjan 1972), each sorted. */
 function cyclesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>()
-  const lowest = new Map<string, number>()
+  const lowestReachable = new Map<string, number>()
   const stack: string[] = []
   const cycles: string[][] = []
   for (const file of imports.keys()) if (!order.has(file)) visit(file)
@@ -258,14 +258,15 @@ function cyclesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] {
 
   function visit(file: string): void {
     order.set(file, order.size)
-    lowest.set(file, order.get(file)!)
+    lowestReachable.set(file, order.get(file)!)
     stack.push(file)
     for (const target of imports.get(file) ?? []) {
       if (!imports.has(target)) continue
       if (!order.has(target)) visit(target)
-      if (stack.includes(target)) lowest.set(file, Math.min(lowest.get(file)!, lowest.get(target)!))
+      if (stack.includes(target))
+        lowestReachable.set(file, Math.min(lowestReachable.get(file)!, lowestReachable.get(target)!))
     }
-    if (lowest.get(file) !== order.get(file)) return
+    if (lowestReachable.get(file) !== order.get(file)) return
     const component = stack.splice(stack.indexOf(file))
     if (component.length > 1) cycles.push(component.sort())
   }

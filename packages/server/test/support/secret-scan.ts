@@ -79,7 +79,7 @@ interface Match {
   at: number
 }
 
-const BASE = 0x01000193
+const HASH_BASE = 0x01000193
 const FILTER_BITS = 24
 
 /** Rabin-Karp search for many texts: hashes the last `MIN_LENGTH` bytes, then compares the last `TAIL_LENGTH`. */
@@ -98,13 +98,13 @@ function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Mat
     filter[bitIndex >> 3]! |= 1 << (bitIndex & 7)
   }
   let leavingFactor = 1
-  for (let power = 0; power < MIN_LENGTH; power++) leavingFactor = Math.imul(leavingFactor, BASE)
+  for (let power = 0; power < MIN_LENGTH; power++) leavingFactor = Math.imul(leavingFactor, HASH_BASE)
 
   return text => {
     const matches: Match[] = []
     let hash = 0
     for (let at = 0; at < text.length; at++) {
-      hash = (Math.imul(hash, BASE) + text[at]!) | 0
+      hash = (Math.imul(hash, HASH_BASE) + text[at]!) | 0
       if (at >= MIN_LENGTH) hash = (hash - Math.imul(text[at - MIN_LENGTH]!, leavingFactor)) | 0
       const bitIndex = hash >>> (32 - FILTER_BITS)
       if ((filter[bitIndex >> 3]! & (1 << (bitIndex & 7))) === 0) continue
@@ -116,7 +116,7 @@ function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Mat
 }
 
 function hashOf(bytes: Buffer): number {
-  return bytes.reduce((hash, byte) => (Math.imul(hash, BASE) + byte) | 0, 0)
+  return bytes.reduce((hash, byte) => (Math.imul(hash, HASH_BASE) + byte) | 0, 0)
 }
 
 function endsWith(text: Buffer, end: number, tail: Buffer): boolean {

@@ -197,7 +197,7 @@ forEachEngine(engine => {
     assert.equal(receivedBodies.length, 0, 'offline access outlives the sign-out')
     await consents.withdraw(sub, 'shop', caller)
     await until('the first call', async () => receivedBodies.length > 0 || undefined)
-    // The retry is due in seconds. A lease that has already expired makes it due at once.
+    // The retry is due in some seconds. Leasing it until a time that has passed makes it due at once.
     await until('the failed call is recorded', async () => {
       const dueNotices = await storage.store.logoutNotices.lease(clock.now() + 60_000, clock.now() - 1, 10)
       return dueNotices.some(({ attempts }) => attempts === 1) || undefined

@@ -29,12 +29,12 @@ test('a refused address and a refused code are shown at their field, and the ans
   const web = await startWeb(t)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
-  const markedField = (name: string) =>
+  const markedFieldPattern = (name: string) =>
     new RegExp(
       `id="${name}"[^>]*aria-describedby="${name}-problem[^>]*aria-invalid="true" autofocus>\\s*<p class="wrong" id="${name}-problem" role="alert">That `,
     )
   const addressPage = await (await client.post('/sign-in', { form_token, email: 'ada' })).text()
-  assert.match(addressPage, markedField('email'))
+  assert.match(addressPage, markedFieldPattern('email'))
   assert.match(addressPage, /<title>Problem: Sign in/)
   assert.match(addressPage, /name="return_to" value="\/sign-in"/)
   assert.match(addressPage, /href="\/language\?return_to=%2Fsign-in"/)
@@ -43,7 +43,7 @@ test('a refused address and a refused code are shown at their field, and the ans
   const login_id = /name="login_id" value="([^"]+)"/.exec(checkMailPage)![1]!
   for (const wrong of ['1234', '12345678']) {
     const refusedPage = await (await client.post('/check-mail', { form_token, login_id, code: wrong })).text()
-    assert.match(refusedPage, markedField('code'), wrong)
+    assert.match(refusedPage, markedFieldPattern('code'), wrong)
     assert.match(refusedPage, /name="return_to" value="\/check-mail"/)
   }
 })

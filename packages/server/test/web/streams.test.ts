@@ -58,9 +58,9 @@ test('the link of a mail in the inbox opens a new tab and signs in there', async
   await askForLink(page, web, 'ada@example.com')
   await page.goto(`${web.url}/inbox`)
   await page.getByRole('link', { name: /^Create your Keyway account/ }).click()
-  const newTab = context.waitForEvent('page')
+  const tabOpened = context.waitForEvent('page')
   await page.frameLocator('iframe.mail').getByRole('link', { name: 'Create account' }).click()
-  await (await newTab).waitForURL(/\/keys/)
+  await (await tabOpened).waitForURL(/\/keys/)
 })
 
 test('a page whose session was ended elsewhere redirects to the sign-in by itself', async t => {

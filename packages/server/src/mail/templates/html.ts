@@ -10,7 +10,7 @@ class Html {
   }
 }
 
-type Part = string | number | Html | Html[]
+type TemplateValue = string | number | Html | Html[]
 
 const ESCAPES: Record<string, string> = {
   '&': '&amp;',
@@ -21,14 +21,14 @@ const ESCAPES: Record<string, string> = {
 }
 
 /** Escapes every interpolated string and number; `Html` is inserted unchanged. */
-function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
-  return new Html(strings.reduce((text, string, index) => text + toHtml(parts[index - 1]!) + string))
+function html(strings: TemplateStringsArray, ...values: TemplateValue[]): Html {
+  return new Html(strings.reduce((text, string, index) => text + toHtml(values[index - 1]!) + string))
 }
 
-function toHtml(part: Part): string {
-  if (part instanceof Html) return part.text
-  if (Array.isArray(part)) return part.map(each => each.text).join('')
-  return String(part).replace(/[&<>"']/g, character => ESCAPES[character] ?? character)
+function toHtml(value: TemplateValue): string {
+  if (value instanceof Html) return value.text
+  if (Array.isArray(value)) return value.map(each => each.text).join('')
+  return String(value).replace(/[&<>"']/g, character => ESCAPES[character] ?? character)
 }
 
 /**
