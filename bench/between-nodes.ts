@@ -195,12 +195,12 @@ function toTargets(conditions: string, measurements: readonly Measurement[]): Ta
     {
       what: `events that a message costs the sending node with ${mostNodes.count} nodes, of those with ${fewestNodes.count}, ${conditions}`,
       wanted: '≤ 1.1',
-      measured: (perMessage(mostNodes) / perMessage(fewestNodes)).toFixed(2),
-      reached: perMessage(mostNodes) <= 1.1 * perMessage(fewestNodes),
+      measured: (eventsPerMessage(mostNodes) / eventsPerMessage(fewestNodes)).toFixed(2),
+      reached: eventsPerMessage(mostNodes) <= 1.1 * eventsPerMessage(fewestNodes),
     },
   ]
 }
 
-function perMessage({ sender, acknowledged }: Measurement): number {
+function eventsPerMessage({ sender, acknowledged }: Measurement): number {
   return sender.eventsPerSecond / acknowledged
 }

@@ -45,11 +45,11 @@ async function fill(client: pg.Client, people: number, keysPerPerson: number): P
   // disabled too, since foreign keys would be checked row by row.
   await client.query("begin; set local session_replication_role = 'replica'")
   await client.query('truncate users, api_keys, messages cascade')
-  await run(`${people} people`, insertPeople(people))
-  await run(`${people * keysPerPerson} keys`, insertKeys(people, keysPerPerson))
-  await run(`${people / PEOPLE_PER_MAIL} mails`, insertMails(people / PEOPLE_PER_MAIL))
+  await run(`${people} people`, peopleInsertSql(people))
+  await run(`${people * keysPerPerson} keys`, keyInsertSql(people, keysPerPerson))
+  await run(`${people / PEOPLE_PER_MAIL} mails`, mailInsertSql(people / PEOPLE_PER_MAIL))
   await client.query('commit')
-  await run(`${people / PEOPLE_PER_MAIL} acts`, insertActs(people / PEOPLE_PER_MAIL))
+  await run(`${people / PEOPLE_PER_MAIL} acts`, actInsertSql(people / PEOPLE_PER_MAIL))
   for (const { name, definition } of indexes) await run(name, definition)
   await run('vacuum', 'vacuum (analyze)')
 }
@@ -60,7 +60,7 @@ const atOf = (n: string, count: number) => `${NOW - THREE_YEARS} + (${n}::bigint
 const oneOf = (list: string, n: string) =>
   `(string_to_array('${list}', ','))[1 + ((${n}) % ${list.split(',').length})::int]`
 
-function insertPeople(count: number): string {
+function peopleInsertSql(count: number): string {
   return `insert into users (id, email, role, status, created_at, deleted_at)
     select ${idOf(5, 'n')},
       case when n % 97 = 13 then null else ${oneOf(FIRST_NAMES, 'n')} || '.' || ${oneOf(LAST_NAMES, 'n / 20')} || n || '@' ||
@@ -71,7 +71,7 @@ function insertPeople(count: number): string {
     from generate_series(1::bigint, ${count}) n`
 }
 
-function insertKeys(people: number, keysPerPerson: number): string {
+function keyInsertSql(people: number, keysPerPerson: number): string {
   const count = people * keysPerPerson
   return `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at,
       expires_at, revoked_at, last_used_at, external_id)
@@ -86,7 +86,7 @@ function insertKeys(people: number, keysPerPerson: number): string {
     from generate_series(1::bigint, ${count}) n`
 }
 
-function insertMails(count: number): string {
+function mailInsertSql(count: number): string {
   return `insert into messages (id, kind, recipient, user_id, state, attempts, created_at, next_attempt_at, settled_at)
     select ${idOf(3, 'n')}, case when n % 4 = 0 then 'welcome' else 'sign_in' end,
       'ann.smith' || n || '@mail.example', ${idOf(5, 'n')},
@@ -95,7 +95,7 @@ function insertMails(count: number): string {
     from generate_series(1::bigint, ${count}) n`
 }
 
-function insertActs(count: number): string {
+function actInsertSql(count: number): string {
   return `insert into audit_events (sequence, id, at, type, actor_id, actor, subject_id, user_id, subject, previous_hash, hash)
     select n, ${idOf(4, 'n')}, ${atOf('n', count)}, case when n % 100 = 0 then 'user.suspended' else 'user.read' end,
       ${idOf(5, '1 + n % 20')}, '{"type":"user","key_id":null,"session_id":null}', ${idOf(5, 'n')}, ${idOf(5, 'n')},

@@ -48,7 +48,7 @@ interface AttackDefinition {
 const FLOOD_SOCKETS = 64
 const SLOW_SOCKETS = 1000
 const NETWORKS = 1000
-/** Number of connections of one free account. */
+/** Number of hub connections that an attack keeps open, all of one free account. */
 const AGENT_SOCKETS = 200
 
 /** The first byte of an unfragmented close frame (RFC 6455 section 5.5.1). */

@@ -62,7 +62,7 @@ function runJob(job: AgentsJob): Promise<number> {
 
 async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsJob, { do: 'connect' }>) {
   let startedCount = 0
-  const connectNext = async () => {
+  const connectRemaining = async () => {
     while (startedCount < count) {
       // Connections take the tokens in turn, and `ask` takes its frames in the same order, so that these can renew each
       // connection with a token of its owner.
@@ -70,7 +70,7 @@ async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsJob, { 
       agents[index] = await open(port, tokens[index % tokens.length]!)
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, connectNext))
+  await Promise.all(Array.from({ length: atOnce }, connectRemaining))
   return count
 }
 

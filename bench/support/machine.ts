@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 
 /** Read before `pinBench`, which restricts this process to one core. */
-const CORES = availableParallelism()
+const CORE_COUNT = availableParallelism()
 
 /** The core of the measured process, which runs alone on it if the machine has more than one. */
 export const SERVER_CORE = 0
 /** The core of the load generator, the database server and the benchmark itself. */
-export const LOAD_CORE = CORES > 1 ? 1 : 0
+export const LOAD_CORE = CORE_COUNT > 1 ? 1 : 0
 
 const canPin = spawnSync('taskset', ['--version']).status === 0
 /** Clock ticks a second, the unit of `/proc/…/stat`. */
@@ -59,5 +59,5 @@ export function residentBytes(pid: number): number {
 /** The machine, for the header of results: results of different machines are not comparable. */
 export function machineName(): string {
   const [cpu] = cpus()
-  return `${CORES} × ${cpu?.model.trim() ?? 'unknown'}, Node ${process.version}, ${process.platform} ${process.arch}`
+  return `${CORE_COUNT} × ${cpu?.model.trim() ?? 'unknown'}, Node ${process.version}, ${process.platform} ${process.arch}`
 }

@@ -30,12 +30,12 @@ function ownFiles(): string[] {
 }
 
 async function assets(): Promise<Map<string, Buffer>> {
-  const addon = `prebuilds/${process.platform}-${process.arch}/sodium-native.node`
+  const addonPath = `prebuilds/${process.platform}-${process.arch}/sodium-native.node`
   return new Map([
     ...ownFiles().map(path => [path, readFileSync(join(ROOT, path))] as const),
     ...withPrefix('sdk', await readSdkFiles()),
     ...withPrefix('python', await readWheelFiles()),
-    ['sodium-native.node', await readFile(join(ROOT, 'node_modules/sodium-native', addon))] as const,
+    ['sodium-native.node', await readFile(join(ROOT, 'node_modules/sodium-native', addonPath))] as const,
   ])
 }
 

@@ -224,7 +224,10 @@ export const MISTAKES: Mistake[] = [
     name: 'every request by an unlisted proxy is a warning',
     file: 'server/src/http/proxy-watch.ts',
     edits: [
-      { find: '    if (lastWarning !== undefined && now() - lastWarning < WARN_AGAIN_MS) return\n', put: '' },
+      {
+        find: '    if (lastWarnedAt !== undefined && now() - lastWarnedAt < WARN_AGAIN_MS) return\n',
+        put: '',
+      },
     ],
     tests: [`${SERVER_TESTS}/http/c*.test.ts`],
   },

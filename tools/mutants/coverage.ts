@@ -15,7 +15,7 @@ export interface CoveringTest {
   /** The names of the mutants that the test executes: file and `Mutant.key`. */
   hits: Set<string>
   /** Number of mutants that the test executes, by source file. */
-  breadth: Map<string, number>
+  hitCounts: Map<string, number>
 }
 
 interface MeasuredFile {
@@ -110,7 +110,7 @@ export async function coverageOf(
       tests.map(({ hits, ...each }) => ({
         ...each,
         file,
-        ...hitsAndBreadth(hits.map(index => allNames[index]!)),
+        ...hitsAndCounts(hits.map(index => allNames[index]!)),
       })),
     ),
     loadHits: new Set(coveringFiles.flatMap(({ loadHits }) => loadHits.map(index => allNames[index]!))),
@@ -118,13 +118,13 @@ export async function coverageOf(
   }
 }
 
-function hitsAndBreadth(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'breadth'> {
-  const breadth = new Map<string, number>()
+function hitsAndCounts(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'hitCounts'> {
+  const hitCounts = new Map<string, number>()
   for (const name of hits) {
     const source = name.slice(0, name.indexOf(' '))
-    breadth.set(source, (breadth.get(source) ?? 0) + 1)
+    hitCounts.set(source, (hitCounts.get(source) ?? 0) + 1)
   }
-  return { hits: new Set(hits), breadth }
+  return { hits: new Set(hits), hitCounts }
 }
 
 async function measure(file: string, worker: Worker) {

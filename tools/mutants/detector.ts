@@ -50,7 +50,7 @@ export function createDetector(
 
   /** The tests that execute a source file, and the tests about it, some of which only read its constants. */
   function testsOf(source: string): CoveringTest[] {
-    return tests.filter(({ file, breadth }) => breadth.has(source) || closeness(file, source) > 1)
+    return tests.filter(({ file, hitCounts }) => hitCounts.has(source) || closeness(file, source) > 1)
   }
 
   /** The tests to run within the time limit, those first that are most likely to detect a mutant of the file. */
@@ -69,7 +69,7 @@ export function createDetector(
       if (name === lastKillingTest) return Number.POSITIVE_INFINITY
       // Tests that execute much of the file are likely to be about it.
       return (
-        (weight(name) * closeness(test.file, file) * Math.sqrt(test.breadth.get(file) ?? 1)) /
+        (weight(name) * closeness(test.file, file) * Math.sqrt(test.hitCounts.get(file) ?? 1)) /
         (test.milliseconds + 20)
       )
     }

@@ -64,7 +64,8 @@ export function instrument(
 }
 
 function innermostSlot(slot: Slot, mutant: Mutant): Slot {
-  // Without semicolons a statement and its expression have the same range; a removed call is the whole statement.
+  // Without semicolons a statement and its expression have the same range; the mutant that
+  // removes a call belongs to the statement.
   if (slot.kind === 'statement' && mutant.operator === 'call' && hasRangeOf(slot, mutant)) return slot
   const inner = slot.inner.find(({ start, end }) => start <= mutant.start && mutant.end <= end)
   return inner ? innermostSlot(inner, mutant) : slot

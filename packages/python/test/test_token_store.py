@@ -53,7 +53,7 @@ asyncio.run(main())
 
 
 @asynccontextmanager
-async def process(path: Path, url: str, action: str) -> AsyncIterator[Process]:
+async def running_process(path: Path, url: str, action: str) -> AsyncIterator[Process]:
     args = [sys.executable, "-c", PROGRAM, str(path), url, action]
     child = await asyncio.create_subprocess_exec(*args, stdout=PIPE, env={**os.environ, "PYTHONPATH": SOURCES})
     try:
@@ -65,13 +65,13 @@ async def process(path: Path, url: str, action: str) -> AsyncIterator[Process]:
 
 
 async def output_of(path: Path, url: str, action: str) -> str:
-    async with process(path, url, action) as child:
+    async with running_process(path, url, action) as child:
         output, _ = await child.communicate()
         assert child.returncode == 0
         return output.decode().strip()
 
 
-async def line(child: Process) -> bytes:
+async def read_line(child: Process) -> bytes:
     assert child.stdout
     return (await child.stdout.readline()).strip()
 
@@ -96,10 +96,10 @@ async def test_a_process_that_is_killed_within_a_refresh_leaves_no_lock_and_its_
 ) -> None:
     path = tmp_path / "session.json"
     keyway = await sign_in(FileTokenStore(path))
-    async with process(path, url, "lose the answer") as lost:
-        assert await line(lost) == b"sent"
-    async with process(path, url, "hold") as holder:
-        assert await line(holder) == b"holding"
+    async with running_process(path, url, "lose the answer") as lost:
+        assert await read_line(lost) == b"sent"
+    async with running_process(path, url, "hold") as holder:
+        assert await read_line(holder) == b"holding"
         waiting = asyncio.create_task(keyway.refresh())
         while not path.with_name(".session.json.lock").exists():
             await asyncio.sleep(0)

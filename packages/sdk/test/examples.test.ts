@@ -76,10 +76,10 @@ test('the foreign hub accepts agents, and closes their connections when their ke
     return connectOnce(`ws://localhost:${port}`, token)
   }
   const suspendedSocket = (await connectOther())!
-  const suspendedClose = once(suspendedSocket, 'close')
+  const suspendedSocketClose = once(suspendedSocket, 'close')
   const { user } = await keyway.account.get()
   await command('users', 'suspend', user.id)
-  assert.equal((await suspendedClose)[0], 4410)
+  assert.equal((await suspendedSocketClose)[0], 4410)
   await command('users', 'activate', user.id)
   const newSocket = await until('the hub accepts connections again', connectOther)
   newSocket.send('hello again')
@@ -143,8 +143,8 @@ test('the metered API counts calls, charges, and answers 401, 402 and 429 with t
   assert.equal((await get('/report', quotaKey.key)).status, 200)
   const overSpendAnswer = await get('/report', quotaKey.key)
   assert.deepEqual([overSpendAnswer.status, overSpendAnswer.body.error], [402, 'spend_limit_reached'])
-  const overQuota = await get('/report', quotaKey.key)
-  assert.deepEqual([overQuota.status, overQuota.body.error], [402, 'quota_exhausted'])
+  const overQuotaAnswer = await get('/report', quotaKey.key)
+  assert.deepEqual([overQuotaAnswer.status, overQuotaAnswer.body.error], [402, 'quota_exhausted'])
   assert.equal((await get('/quote', quotaKey.key)).status, 200)
 
   await keyway.apiKeys.revoke(quotaKey.id)

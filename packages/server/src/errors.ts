@@ -18,8 +18,8 @@ export interface ErrorExtras {
   retryAfter?: number
   window?: 'second' | 'minute' | 'hour' | 'day'
   /**
-   * The states of the request limits of the key or its owner that refused the request, for the header fields of the
-   * response.
+   * The states of all request limits of the key, of its owner, or of both, whichever had a full window; for the header
+   * fields of the response.
    */
   limits?: readonly RateLimitState[]
   /** The setting that caused the refusal; shown only where the caller is the operator (`ProblemContext`). */

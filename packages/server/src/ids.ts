@@ -5,7 +5,7 @@ import type { Instant } from './clock.ts'
 const randomPool = Buffer.alloc(1600)
 let usedBytes = randomPool.length
 
-/** A UUID version 7 (RFC 9562): sorts by time, 74 random bits. Call it before the transaction that stores it. */
+/** A UUID version 7 (RFC 9562): sorts by time, 74 random bits. Call it before the transaction that stores the id. */
 export function newId(now: Instant): string {
   if (usedBytes + 10 > randomPool.length) {
     randomFillSync(randomPool)

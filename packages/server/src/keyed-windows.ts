@@ -34,7 +34,7 @@ export function createKeyedWindows({
   const longestWindow = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
   let currentCounts = new Map<string, SlidingCount[]>()
   let previousCounts = new Map<string, SlidingCount[]>()
-  let currentStartedAt = clock.now()
+  let currentGenerationStartedAt = clock.now()
 
   return {
     count(name) {
@@ -60,11 +60,11 @@ export function createKeyedWindows({
 
   function countsOf(name: string, now: Instant): SlidingCount[] {
     const slidingCounts = currentCounts.get(name)
-    if (slidingCounts && now - currentStartedAt < longestWindow) return slidingCounts
-    if (now - currentStartedAt >= longestWindow || currentCounts.size >= maxNames / 2) {
+    if (slidingCounts && now - currentGenerationStartedAt < longestWindow) return slidingCounts
+    if (now - currentGenerationStartedAt >= longestWindow || currentCounts.size >= maxNames / 2) {
       previousCounts = currentCounts
       currentCounts = new Map()
-      currentStartedAt = now
+      currentGenerationStartedAt = now
     }
     const counts =
       previousCounts.get(name) ?? windows.map(({ window }) => new SlidingCount(WINDOW_LENGTHS[window], SLOTS))

@@ -115,8 +115,8 @@ async function step<Result>(
   const result = await work().catch(error => {
     throw new Error(`${name}: ${error.message}`)
   })
-  const durationMs = (performance.now() - startedAt).toFixed(1).padStart(7)
-  console.log(`✓ ${durationMs} ms  ${name}${describe ? `: ${describe(result)}` : ''}`)
+  const durationText = (performance.now() - startedAt).toFixed(1).padStart(7)
+  console.log(`✓ ${durationText} ms  ${name}${describe ? `: ${describe(result)}` : ''}`)
   return result
 }
 

@@ -13,11 +13,11 @@ import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from
 export const DEFAULT_OVERLAP_SECONDS = 86_400
 export const MAX_OVERLAP_SECONDS = 2_592_000
 
-type Reason = 'not_found' | 'api_key_inactive' | 'api_key_replaced'
-type RotationRefusal = Reason | LimitRefusal | Violation
+type KeyStateRefusal = 'not_found' | 'api_key_inactive' | 'api_key_replaced'
+type RotationRefusal = KeyStateRefusal | LimitRefusal | Violation
 type Outcome = { apiKey: ApiKey } | { refused: RotationRefusal }
 
-const DETAILS: Record<Reason, string> = {
+const DETAILS: Record<KeyStateRefusal, string> = {
   not_found: 'There is no such API key.',
   api_key_inactive: 'This API key is revoked or expired and cannot be rotated. Make a new one.',
   api_key_replaced: 'This API key has a successor already. Rotate that one.',

@@ -84,7 +84,7 @@ const UNSAFE_CONTENT: readonly [RegExp, string][] = [
 
 function readSvg(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   const text = decodeUtf8(bytes)
-  const root = text && rootOf(text)
+  const root = text && rootTagOf(text)
   if (!text || !root || !/^\s*</.test(text) || !/<\/(?:svg:)?svg>\s*$/i.test(text.slice(-100))) return null
   for (const [pattern, problem] of UNSAFE_CONTENT) {
     const match = pattern.exec(text)?.[0]
@@ -97,7 +97,7 @@ function readSvg(bytes: Buffer<ArrayBuffer>): BrandImage | null {
 }
 
 /** The start tag of the root element `svg`; null if there is none. */
-function rootOf(text: string): string | null {
+function rootTagOf(text: string): string | null {
   const start = /<(?:svg:)?svg\s/i.exec(text)?.index ?? -1
   const end = text.indexOf('>', start)
   return start >= 0 && end > start ? text.slice(start, end) : null

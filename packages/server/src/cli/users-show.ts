@@ -121,7 +121,7 @@ async function windowStatesOf({ storage, clock, config }: Services, email: Email
   for (const [who, bucket] of Object.entries(buckets)) {
     for (const { window, limit } of windows) {
       const length = WINDOW_LENGTHS[window]
-      const times = await storage.store.magicLinks.sendTimes(bucket, now - length, limit)
+      const times = await storage.store.magicLinks.sendTimesOf(bucket, now - length, limit)
       const oldest = times.length === limit ? times.at(-1)! : null
       const freeAt = oldest === null ? null : toRfc3339(oldest + length)
       states.push({ who, window, used: times.length, limit, free_at: freeAt })

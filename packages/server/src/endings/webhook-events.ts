@@ -25,7 +25,8 @@ const NO_EVENTS: readonly WebhookEvent[] = []
 
 /**
  * The webhook events of each operation. Events that no operation implies are announced explicitly
- * (`Transaction.announce`). The data of these events contain no names of people or keys, no addresses and no secrets.
+ * (`Transaction.announce`). The data of all webhook events contain no names of people or keys, no addresses and no
+ * secrets.
  */
 export const WEBHOOK_EVENTS: WebhookEventTable = {
   users: {

@@ -51,7 +51,7 @@ export function createFailureLimits({
       const wait = waitOf(caller)
       // Failures of a caller who must wait already are not counted, so that retrying does not prolong the wait.
       if (wait) return rateLimited(wait)
-      for (const [counts, name] of countsOf(caller)) counts.count(name)
+      for (const [counts, name] of windowsAndNamesOf(caller)) counts.count(name)
       return error
     },
     assertMayGuess(caller) {
@@ -61,10 +61,10 @@ export function createFailureLimits({
   }
 
   function waitOf(caller: FailingCaller): Wait | null {
-    return longestOf(countsOf(caller).map(([counts, name]) => counts.wait(name)))
+    return longestOf(windowsAndNamesOf(caller).map(([counts, name]) => counts.wait(name)))
   }
 
-  function countsOf({ address, network }: FailingCaller): [KeyedWindows, string][] {
+  function windowsAndNamesOf({ address, network }: FailingCaller): [KeyedWindows, string][] {
     const site = siteOf(address)
     return site === null
       ? [[networkCounts, network]]

@@ -34,8 +34,8 @@ const DEQUEUES_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
 export const MAX_QUEUED_PER_FLOW = 1000
 /**
- * Maximum number of queued requests in total, about 50 MB. Beyond it, a request of a network with few takes the place
- * of one of the network with the most.
+ * Maximum number of queued requests in total, about 50 MB. Beyond it, a request of a network with few queued requests
+ * takes the place of one of the network with the most.
  */
 export const MAX_QUEUED = 10_000
 /** The flow of a request: the requests of one network with the same credential, which take turns with other flows. */
@@ -91,7 +91,7 @@ export function createFairQueue(
   const unknownNetworks = createRoundRobin(clock)
   const noisyNetworks = createRoundRobin(clock)
   const refusals = createRefusalCounts(clock)
-  let startedOnArrival = 0
+  let startedOnArrivalCount = 0
   let isSliceScheduled = false
   let dequeueCount = 0
   let scheduledAt = 0
@@ -116,9 +116,9 @@ export function createFairQueue(
   }
 
   function mayStartOnArrival(): boolean {
-    const isLate = startedOnArrival > 0 && clock() - scheduledAt >= MIN_SLICE_MS
-    if (isLate || startedOnArrival >= MAX_STARTED_ON_ARRIVAL) return false
-    startedOnArrival++
+    const isLate = startedOnArrivalCount > 0 && clock() - scheduledAt >= MIN_SLICE_MS
+    if (isLate || startedOnArrivalCount >= MAX_STARTED_ON_ARRIVAL) return false
+    startedOnArrivalCount++
     return true
   }
 
@@ -168,7 +168,7 @@ export function createFairQueue(
 
   function startSlice(): void {
     isSliceScheduled = false
-    startedOnArrival = 0
+    startedOnArrivalCount = 0
     if (countQueued() === 0) return
     const now = clock()
     const otherWorkMs = hasBacklog ? now - scheduledAt : 0

@@ -86,8 +86,8 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
   }
 
   function warn({ address }: Peer): void {
-    const lastWarning = lastWarningAt.get(address)
-    if (lastWarning !== undefined && now() - lastWarning < WARN_AGAIN_MS) return
+    const lastWarnedAt = lastWarningAt.get(address)
+    if (lastWarnedAt !== undefined && now() - lastWarnedAt < WARN_AGAIN_MS) return
     putBounded(lastWarningAt, address, now())
     log.warn(
       { peer: address },

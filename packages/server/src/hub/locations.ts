@@ -145,8 +145,8 @@ export function createLocations(deps: LocationsDeps): Locations {
   }
 
   /**
-   * The peers among these nodes, and all peers of the previous version: those record nothing, so each may have
-   * connections of any user.
+   * The peers among these nodes, and all peers of the previous version, which do not record the users of their
+   * connections: each of these may have connections of any user.
    */
   function peersAmong(nodes: ReadonlySet<string>): string[] {
     const currentPeers = presence.currentPeers()

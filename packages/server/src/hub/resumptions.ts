@@ -234,8 +234,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   /**
-   * Merges the messages that arrived with the state and those that arrived here since into a new log. False if their
-   * order is uncertain, or if the log cannot keep all messages of the old node that the agent has not received.
+   * Merges the messages of the state that the old node sent, and those that arrived on this node during the move, into
+   * a new log. False if their order is uncertain, or if the log cannot keep all messages of the old node that the agent
+   * has not received.
    */
   function restore(connection: AgentConnection, movedState: MovedState, moveRequest: MoveRequest): boolean {
     const { userId, log: recentLog } = connection

@@ -1,6 +1,6 @@
 import type { LiveConnection, PresenceChange } from '../events.ts'
 
-/** The known connections of one node. */
+/** The connections of the watched user on one node, as far as they are known. */
 interface NodeView {
   /**
    * The version of the node's presence changes that `connections` includes; null if nothing came from the node yet, or if
@@ -75,8 +75,8 @@ export class WatchedUser {
   }
 
   /**
-   * Stores one part of a node's full list, and applies the list when its last part has arrived. Until then the query
-   * remains unanswered, so that watchers wait for the whole list.
+   * Stores one part of a node's full list, and applies the list when its last part has arrived. Until then the `watch`
+   * query counts as unanswered, so that watchers wait for the whole list.
    */
   replacePart(
     nodeId: string,

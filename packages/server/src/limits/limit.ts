@@ -59,7 +59,10 @@ export interface Limits {
   quota: Quota | null
 }
 
-/** Requested limits. Without `remaining`, a quota gets the calls left of the key's current one, or else one refill. */
+/**
+ * Requested limits. A quota without `remaining` gets the calls that remain of the key's current quota, or the amount of
+ * one refill if the key has no quota.
+ */
 export type WantedLimits = Omit<Limits, 'quota'> & { quota: WantedQuota | null }
 
 /** A requested quota; at least one field is set. */

@@ -42,7 +42,7 @@ export interface MagicLinkStore {
    */
   forgetAddress(email: EmailAddress, erased: ErasedAddress): Promise<void>
   /** Times of a bucket's sends after `since`, newest first, at most `limit`. Takes no lock. */
-  sendTimes(bucket: string, since: Instant, limit: number): Promise<Instant[]>
+  sendTimesOf(bucket: string, since: Instant, limit: number): Promise<Instant[]>
   clearSends(bucket: string): Promise<void>
   /**
    * Deletes links that expired, and sends that were accepted, before the given instants; at most `batch` of each.

@@ -118,8 +118,9 @@ export function rateLimited({ retryAfter, window, setting }: Refusal): KeywayErr
 }
 
 /**
- * The buckets in which a send counts: its mailbox and, where networks are limited, the client's network and, for
- * IPv6, its /48.
+ * The buckets in which a send counts: that of its mailbox, or the mailbox's other one for a browser with an earlier
+ * sign-in (`returningBucketName`); and, where networks are limited, those of the client's network and, for IPv6, of its
+ * /48.
  */
 export function bucketsOf(
   { email, isReturning }: { email: EmailAddress; isReturning?: boolean },

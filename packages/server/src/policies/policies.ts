@@ -39,7 +39,7 @@ export function createPolicies({
   reloadInterval?: number
 }): PolicyRegistry {
   let currentPolicies = policiesInForce({}, settings)
-  let loading: Promise<void> = Promise.resolve()
+  let loadInProgress: Promise<void> = Promise.resolve()
 
   return {
     load,
@@ -83,12 +83,12 @@ export function createPolicies({
 
   /** Runs reads one after the other: of two concurrent ones, the one that ends last could have read older policies. */
   function load(): Promise<void> {
-    loading = loading
+    loadInProgress = loadInProgress
       .catch(() => {})
       .then(async () => {
         currentPolicies = await read()
       })
-    return loading
+    return loadInProgress
   }
 
   async function read(from: Pick<Store, 'policies'> = storage.store): Promise<Policies> {

@@ -184,8 +184,8 @@ export function createEventSeal(deps: {
 
   /** Adds a sender whose event was authenticated. Returns null if there are too many. */
   function addSender(name: string, key: Buffer): Sender | null {
-    const oldestLastAt = performance.now() - SENDER_RETENTION_MS
-    for (const [each, { lastAt }] of senders) if (lastAt < oldestLastAt) senders.delete(each)
+    const retainedFrom = performance.now() - SENDER_RETENTION_MS
+    for (const [each, { lastAt }] of senders) if (lastAt < retainedFrom) senders.delete(each)
     if (senders.size >= MAX_SENDERS) return null
     const sender = { key, seen: new SeenCounters(), lastAt: 0, assembly: null }
     senders.set(name, sender)

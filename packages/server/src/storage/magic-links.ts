@@ -13,7 +13,7 @@ import {
   recordSend,
   sendHistories,
   sendHistory,
-  sendTimes,
+  sendTimesOf,
 } from './send-limits.ts'
 import { countOf, type Statements } from './statements.ts'
 
@@ -83,7 +83,7 @@ export function createMagicLinkStore({
       await forgetSends(db, ownBucketNamesOf(email))
     },
     clearSends: bucket => clearSends(db, bucket),
-    sendTimes: (bucket, since, limit) => sendTimes(db, bucket, since, limit),
+    sendTimesOf: (bucket, since, limit) => sendTimesOf(db, bucket, since, limit),
     async prune(linksBefore, sendsBefore, batch) {
       const prunableIds = db
         .selectFrom('magic_links')

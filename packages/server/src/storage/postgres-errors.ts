@@ -25,7 +25,7 @@ export function isAbortedTransaction(error: unknown): boolean {
 
 /**
  * Whether a row of `users` violates a unique index, usually because a concurrent transaction gave another account the
- * address that this transaction wrote. A second run finds that account.
+ * address that this transaction wrote. If this transaction is run again, it finds that account.
  */
 function isAddressConflict({ code, table }: pg.DatabaseError): boolean {
   return code === UNIQUE_VIOLATION && table === 'users'

@@ -108,7 +108,7 @@ export async function recordSend(db: Db, buckets: readonly string[], at: Instant
     .execute()
 }
 
-export async function sendTimes(db: Db, bucket: string, since: Instant, limit: number): Promise<Instant[]> {
+export async function sendTimesOf(db: Db, bucket: string, since: Instant, limit: number): Promise<Instant[]> {
   const rows = await db
     .selectFrom('sends')
     .select('sent_at')

@@ -139,8 +139,8 @@ async function assignNumbers(db: Db, groups: readonly NewDelivery[][]): Promise<
   return groups.flatMap(group => {
     const firstDelivery = group[0]!
     const queue = queuesByKey.get(`${firstDelivery.webhookId} ${subjectText(firstDelivery.event.subject)}`)!
-    const numberBefore = queue.last_sequence - group.length
-    return group.map(({ event }, index) => toDeliveryRow(queue, numberBefore + index + 1, event))
+    const sequenceBefore = queue.last_sequence - group.length
+    return group.map(({ event }, index) => toDeliveryRow(queue, sequenceBefore + index + 1, event))
   })
 }
 

@@ -6,7 +6,7 @@ import type { WebhookEvent } from './webhook-event.ts'
  * connections that one person may have: enough for restarts of all agents, too few to delay other people's events long.
  */
 export const ANNOUNCED_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
-/** The limits are multiples of at least this number, even if fewer connections are allowed. */
+/** If one person may have fewer connections than this, the limits are multiples of this number instead. */
 const MIN_CONNECTIONS = 100
 /** Maximum number of persons whose announced connections are counted. */
 const MAX_PERSONS = 10_000

@@ -69,7 +69,7 @@ export interface WebhookDeliveryStore {
   ): Promise<WebhookDelivery | null | 'lost'>
   /** Releases the lease; the queue is due at once. */
   release(lease: Pick<LeasedQueue, 'id' | 'leasedUntil'>): Promise<void>
-  /** When the next queue of these endpoints is due, or the next lease of one expires; null if no event is queued. */
+  /** The earliest time at which a queue of these endpoints is due, or its lease expires; null if no event is queued. */
   nextDue(webhookIds: readonly string[]): Promise<Instant | null>
   /** Releases the leases of nodes without a heartbeat since this instant. Returns the number of queues. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>

@@ -107,8 +107,10 @@ async function makeLostChanges(
   await apps.newSecret('press')
   await apps.remove('wire')
   assert.equal((await verifyLink(origin, 'dan@example.com', unused)).status, 200)
-  const loggedOut = await call(origin, 'POST', '/auth/logout', { body: { refresh_token: dan.refresh_token } })
-  assert.equal(loggedOut.status, 204)
+  const logoutAnswer = await call(origin, 'POST', '/auth/logout', {
+    body: { refresh_token: dan.refresh_token },
+  })
+  assert.equal(logoutAnswer.status, 204)
   await call(origin, 'DELETE', '/v1/me/charge-authorizations/console', { token })
   assert.equal((await call(origin, 'DELETE', '/v1/consents/shop', { token })).status, 204)
   const lostCharge = (await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id))

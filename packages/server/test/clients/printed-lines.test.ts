@@ -12,8 +12,8 @@ import { startWeb, type WebServer } from '../support/web.ts'
 const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
 
 /**
- * Creates a key on the web pages. Returns the lines that its page shows, by the names of their elements, and `hello`,
- * which greets the agent from the page and returns its reply: undefined until an agent is connected.
+ * Creates a key on the web pages. Returns the lines that its page shows, by the names of their elements, and
+ * `greetAgent`, which greets the agent from the page and returns its reply: undefined until an agent is connected.
  */
 async function createKeyOnPage(web: WebServer) {
   const client = await signedInClient(web)
@@ -23,7 +23,7 @@ async function createKeyOnPage(web: WebServer) {
   for (const [, name, line] of html.matchAll(/<code id="run-([\w-]+)"[^>]*>(.*?)<\/code>/gs))
     lines[name!] = line!.replace(/&(lt|gt|quot|amp|#39);/g, (_, entity) => ENTITIES[entity]!)
   const pagePath = /data-becomes="([^?"]+)/.exec(html)![1]!
-  const hello = async () => {
+  const greetAgent = async () => {
     const livePage = await (await client.get(`${pagePath}/live`)).text()
     const connection = /name="connection" value="([^"]+)"/.exec(livePage)?.[1]
     if (!connection) return undefined
@@ -33,7 +33,7 @@ async function createKeyOnPage(web: WebServer) {
       isNamed: /<dd><bdi>keyway-sdk\/[\d.]+<\/bdi><\/dd>/.test(helloPage),
     }
   }
-  return { lines, hello }
+  return { lines, greetAgent }
 }
 
 /** Runs a line in a shell outside of the checkout, and kills it at the end of the test. */
@@ -51,7 +51,7 @@ test('the lines for curl and Python on the page of a new key work as printed', {
   timeout: 300_000,
 }, async t => {
   const web = await startWeb(t)
-  const { lines, hello } = await createKeyOnPage(web)
+  const { lines, greetAgent } = await createKeyOnPage(web)
   const { stdout } = await promisify(execFile)('sh', ['-c', lines.curl!])
   assert.deepEqual(Object.keys(JSON.parse(stdout)), ['token', 'agent_id', 'expires_in'])
 
@@ -62,17 +62,17 @@ test('the lines for curl and Python on the page of a new key work as printed', {
     cwd: join(virtualEnvironmentBin, '..'),
   })
   startInShell(t, lines.python!, env)
-  const { reply } = await until('the Python agent', hello, 60_000)
+  const { reply } = await until('the Python agent', greetAgent, 60_000)
   assert.match(reply!, /^Hello from .+, Python 3\.\d+/)
 })
 
 test('the line for Node on the page of a new key works as printed', { timeout: 300_000 }, async t => {
   const web = await startWeb(t)
-  const { lines, hello } = await createKeyOnPage(web)
+  const { lines, greetAgent } = await createKeyOnPage(web)
   const cache = temporaryFolder()
   t.after(() => cache.remove())
   startInShell(t, lines.node!, { ...process.env, npm_config_cache: cache.path })
-  const { reply, isNamed } = await until('the Node agent', hello, 60_000)
+  const { reply, isNamed } = await until('the Node agent', greetAgent, 60_000)
   assert.match(reply!, /^Hello from .+, Node v\d+/)
   assert.ok(isNamed, 'its connection names the package')
 })

@@ -140,7 +140,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const a = await startNode(t, { KEYWAY_DATABASE_URL: proxy.through(url) }, links)
     const observer = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
     for (const when of ['unreceived', 'unanswered'] as const) {
-      const cutCommitsBefore = proxy.commitsCut
+      const cutCommitCountBefore = proxy.commitsCut
       for (let round = 0; round < 8; round++) {
         const email = `${when}-${round}@example.com`
         await call(observer.origin, 'POST', '/auth/send-magic-link', { body: { email } })
@@ -161,7 +161,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
         })
         assert.equal(account.body.balance.amount, '2.00')
       }
-      assert.ok(proxy.commitsCut - cutCommitsBefore >= 8, 'the commits were cut')
+      assert.ok(proxy.commitsCut - cutCommitCountBefore >= 8, 'the commits were cut')
     }
   })
 })

@@ -84,7 +84,7 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`FUZZ_SEED=${seed}, ${genuineMessages.length} recorded`)
   const forge = createForger(nodes, genuineMessages, new Random(seed))
-  const framesBefore = agentOfB.frames.length
+  const frameCountBefore = agentOfB.frames.length
 
   let sentCount = 0
   for (let published = 0; published < count; published += BATCH) {
@@ -93,7 +93,7 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
   }
 
   await sendAndReceive(agentOfB, agentOfA, 'the end')
-  const received = agentOfB.frames.slice(framesBefore).filter(({ type }) => type !== 'sent')
+  const received = agentOfB.frames.slice(frameCountBefore).filter(({ type }) => type !== 'sent')
   assert.equal(received.length, sentCount, 'an agent gets what was sent to it and nothing else')
   assert.ok(received.every(({ type, from }) => type === 'message' && from === agentOfA.id))
   for (const { socket } of [agentOfA, agentOfB]) assert.equal(socket.readyState, socket.OPEN)

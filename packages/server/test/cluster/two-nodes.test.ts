@@ -51,11 +51,11 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing() }, () => {
     for (let round = 0; round < 15; round++) {
       const session = await signIn(a.origin, links, `refresh-${round}@example.com`)
       const idempotencyKey = `honest-retry-of-round-${round}`
-      const retries = await Promise.all(
+      const retryAnswers = await Promise.all(
         Array.from({ length: 8 }, (_, n) => refresh(origins[n % 2]!, session.refresh_token, idempotencyKey)),
       )
-      const successors = new Set(retries.map(answer => answer.body.refresh_token))
-      assert.deepEqual([retries.every(answer => answer.status === 200), successors.size], [true, 1])
+      const successors = new Set(retryAnswers.map(answer => answer.body.refresh_token))
+      assert.deepEqual([retryAnswers.every(answer => answer.status === 200), successors.size], [true, 1])
       const [next] = successors
       const racedRefreshes = await Promise.all(
         Array.from({ length: 8 }, (_, n) => refresh(origins[n % 2]!, next)),

@@ -29,7 +29,7 @@ import { redisMissing, startRedis } from '../support/redis.ts'
 /** The interval at which a node delivers hints (`Hint` in events.ts) that arrived unsealed, without duplicates. */
 const HINT_INTERVAL_MS = 250
 /** So many that waiting RELAY_TIMEOUT_MS for each would take far longer than a busy machine needs to send them all. */
-const MESSAGES = 20
+const MESSAGE_COUNT = 20
 
 /** A migration of the next minor version, which may only add tables and columns. */
 const nextMigration = defineMigration('9999-next-version', async ({ db }) => {
@@ -131,11 +131,11 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
 
     // The node awaits no response from the old node, which cannot open sealed requests.
     const startedAt = performance.now()
-    for (let n = 0; n < MESSAGES; n++) {
+    for (let n = 0; n < MESSAGE_COUNT; n++) {
       agent.send({ type: 'send', id: `${n}`, to: 'all', data: 'secret text' })
       assert.equal((await agent.next(frame => frame.type === 'sent' && frame.id === `${n}`)).delivered, 0)
     }
-    assert.ok(performance.now() - startedAt < MESSAGES * patienceMs(RELAY_TIMEOUT_MS))
+    assert.ok(performance.now() - startedAt < MESSAGE_COUNT * patienceMs(RELAY_TIMEOUT_MS))
 
     await revokeKey(node.origin, session.access_token, id)
     assert.equal((await agent.closed).code, 4410)

@@ -59,12 +59,12 @@ export async function crashWhileCounting(
   }
   // The creations of these keys are API calls of the person and of no key, so `answers` does not count them.
   const answers = new Answers()
-  const crashes: Promise<void>[] = []
+  const pendingCrashes: Promise<void>[] = []
   let begunCount = 0
   const startedAt = performance.now()
   await Promise.all(nodes.flatMap((_, index) => Array.from({ length: WORKERS_PER_NODE }, () => work(index))))
   t.diagnostic(`${begunCount} operations in ${Math.round((performance.now() - startedAt) / 1000)} s`)
-  await Promise.all(crashes)
+  await Promise.all(pendingCrashes)
   await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
   await compareWithUsage()
 
@@ -72,8 +72,8 @@ export async function crashWhileCounting(
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (begunCount < load.operations) {
       const number = begunCount++
-      if (number === Math.floor(load.operations / 3)) crashes.push(crash(1))
-      if (number === Math.floor((load.operations * 2) / 3)) crashes.push(crash(0))
+      if (number === Math.floor(load.operations / 3)) pendingCrashes.push(crash(1))
+      if (number === Math.floor((load.operations * 2) / 3)) pendingCrashes.push(crash(0))
       const key = keys[number % keys.length]!
       const operation = operationOf(number, key)
       const outcome = await retryUntilSent(`http://127.0.0.1:${ports[index]}`, operation, agent)

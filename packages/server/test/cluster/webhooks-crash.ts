@@ -74,10 +74,10 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
 
   const actCounts = new Map(keys.map(id => [id, { answered: 0, unknown: 0 }]))
   let [begunActs, kills] = [0, 0]
-  const restarts: Promise<void>[] = []
+  const pendingRestarts: Promise<void>[] = []
   const startedAt = performance.now()
   await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)))
-  await Promise.all(restarts)
+  await Promise.all(pendingRestarts)
   const restartedAt = performance.now()
   const answeredActs = () => [...actCounts.values()].reduce((sum, { answered }) => sum + answered, 0)
   await until(`${answeredActs()} events`, isComplete, options.patience)
@@ -125,7 +125,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
     while (begunActs < options.acts) {
       const number = begunActs++
       if (number > 0 && number % Math.ceil(options.acts / (options.kills + 1)) === 0)
-        restarts.push(kill(kills++))
+        pendingRestarts.push(kill(kills++))
       const id = keys[number % keys.length]!
       // The act is repeated on the next node until its success is answered.
       for (

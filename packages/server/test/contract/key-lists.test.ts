@@ -44,8 +44,8 @@ forEachEngine(engine => {
       const reads = recordQueries(connection)
       const page = (status: ApiKeyStatus | null, after: Position | null) =>
         store.apiKeys.list(user.id, status, NOW, { limit: 50, after })
-      // A page of expired keys reads and skips those that have not expired yet. The service has no owner with 20,000 of
-      // these, since it limits the number of active keys.
+      // A page of expired keys also reads the keys that will expire, and skips them. It is left out where there are
+      // 20,000 of these, since the service limits the number of active keys.
       const statuses = (['active', 'revoked', null, 'expired'] as const).slice(0, many === 'expiring' ? 3 : 4)
       for (const status of statuses) {
         const firstPage = await page(status, null)

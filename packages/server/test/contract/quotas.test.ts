@@ -72,8 +72,8 @@ forEachEngine(engine => {
     assert.equal(await consumeAll(nodes[1], quota), 295)
     clock.advance(1)
     assert.equal(await consume(nodes[0], quota), 'consumed')
-    const consumedByBoth = (await consumeAll(nodes[1], quota)) + (await consumeAll(nodes[0], quota)) + 1
-    assert.equal(consumedByBoth, 500)
+    const consumedCount = (await consumeAll(nodes[1], quota)) + (await consumeAll(nodes[0], quota)) + 1
+    assert.equal(consumedCount, 500)
     clock.advance(5 * HOUR)
     assert.equal(await consumeAll(nodes[0], quota), 500)
   })

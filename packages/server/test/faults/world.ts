@@ -33,7 +33,7 @@ export interface WorldOptions {
   settings?: (node: number, world: World) => Record<string, string>
   /** The version that a node runs, if it is not the current one. */
   version?: (node: number) => PreviousVersion | undefined
-  /** An existing data folder, such as a small disk. */
+  /** An existing folder for the data, for example on a small disk; by default a temporary one. */
   dataDir?: string
 }
 
@@ -123,7 +123,7 @@ async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps
         KEYWAY_PORT: String(ports[node]),
         KEYWAY_DATA_DIR: dataDir,
         ...(options.databaseUrl ? { KEYWAY_DATABASE_URL: options.databaseUrl } : {}),
-        ...(postgres ? databaseOf(node, postgres) : {}),
+        ...(postgres ? databaseSettingsOf(node, postgres) : {}),
         KEYWAY_MAIL_URL: `smtp://127.0.0.1:${mailProxy.port}`,
         KEYWAY_SUPPORT_EMAIL: 'support@example.com',
         KEYWAY_LOG_LEVEL: 'debug',
@@ -162,7 +162,7 @@ async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps
   for (let node = 0; node < nodes; node++) await world.startNode(node)
   return world
 
-  function databaseOf(node: number, { url }: PostgresServer): Record<string, string> {
+  function databaseSettingsOf(node: number, { url }: PostgresServer): Record<string, string> {
     return {
       KEYWAY_DATABASE_URL: world.databaseProxies[node]!.through(url),
       KEYWAY_EVENTS_URL: world.eventProxies[node]!.through(url),

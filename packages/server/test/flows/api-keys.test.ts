@@ -237,8 +237,8 @@ forEachEngine(engine => {
     assert.deepEqual(await event, { type: 'api_key.changed', keyId: apiKey.id, userId })
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
     services.clock.advance(MINUTE)
-    const revokedAgain = await services.apiKeys.revoke(userId, apiKey.id, caller())
-    assert.equal(revokedAgain.revokedAt, revokedKey.revokedAt)
+    const keyRevokedAgain = await services.apiKeys.revoke(userId, apiKey.id, caller())
+    assert.equal(keyRevokedAgain.revokedAt, revokedKey.revokedAt)
     const endings = await services.store.endings.since(0, null, 100)
     assert.equal(endings.filter(({ subjectId }) => subjectId === apiKey.id).length, 1)
     assert.equal((await eventsOf(services, userId)).filter(type => type === 'api_key_revoked').length, 1)
@@ -505,7 +505,8 @@ forEachEngine(engine => {
       keys.map(({ key }) => services.agentTokens.exchange(key, undefined, caller())),
     )
     assert.equal(exchangeResults.filter(({ status }) => status === 'fulfilled').length, 4)
-    // With four active keys, further rotations succeed only without overlap, until the overlap of the first one ends.
+    // With four active keys, further rotations succeed only without overlap, until the overlap of the first
+    // rotation ends.
     const unreplacedKeys = async () => {
       const { rows } = await services.apiKeys.list(userId, 'active', FIRST_PAGE)
       return rows.filter(({ replacedBy }) => replacedBy === null).map(({ id }) => id)

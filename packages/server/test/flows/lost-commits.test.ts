@@ -25,14 +25,14 @@ function createBreakableStorage(storage: DatabaseStorage) {
     ): Promise<Outcome> {
       if (lostPart === null) return storage.transaction(work, readBack)
       const partToLose = lostPart
-      const rollback = new Error('undone')
+      const rollbackError = new Error('undone')
       await storage
         .transaction(async tx => {
           await work(tx)
-          if (partToLose === 'commit') throw rollback
+          if (partToLose === 'commit') throw rollbackError
         })
         .catch(error => {
-          if (error !== rollback) throw error
+          if (error !== rollbackError) throw error
         })
       const outcome = await readBack?.(storage.store)
       if (outcome === undefined)

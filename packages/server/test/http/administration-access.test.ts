@@ -243,11 +243,11 @@ forEachEngine(engine => {
     assert.equal((await setRole(support.token, support.user.id, 'admin')).body.code, 'forbidden')
     assert.equal((await setRole(user.token, user.user.id, 'admin')).body.code, 'forbidden')
     for (const token of [user.token, keys.user]) {
-      const selfPromotion = await call('PATCH', '/v1/me', {
+      const selfPromotionAnswer = await call('PATCH', '/v1/me', {
         token,
         body: { role: 'admin', status: 'active' },
       })
-      assert.equal(selfPromotion.status, 200)
+      assert.equal(selfPromotionAnswer.status, 200)
     }
     const me = await call('GET', '/v1/me', { token: user.token })
     assert.equal(me.body.user.role, 'user')

@@ -200,7 +200,7 @@ forEachEngine(engine => {
       assert.equal(answer.active, true)
       assert.equal('external_id' in answer || 'metadata' in answer, false)
     }
-    // The key was created under the label `shop` before that app was registered, so the app has no rights over it.
+    // The key was created with the `app_id` "shop" before that app was registered, so the app has no rights over it.
     assert.equal('external_id' in (await introspectAsShop(keyBeforeRegistration.key)), false)
     const keyWithoutMetadata = await introspectAsShop((await createKey({ app_id: 'shop' })).body.key)
     assert.deepEqual([keyWithoutMetadata.external_id, keyWithoutMetadata.metadata], [null, null])

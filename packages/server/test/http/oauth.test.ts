@@ -474,9 +474,9 @@ forEachEngine(engine => {
       code_challenge_method: 'S256',
     }
     const authorizations = await server.authorizations()
-    const checked = await authorizations.resume(parameters, null, '192.0.2.1')
-    assert.ok('request' in checked)
-    const request = { ...checked, firstSentAt: server.clock.now() }
+    const checkedRequest = await authorizations.resume(parameters, null, '192.0.2.1')
+    assert.ok('request' in checkedRequest)
+    const request = { ...checkedRequest, firstSentAt: server.clock.now() }
     const uri = await authorizations.issue(request, { user, session: pageSession }, ['openid'], caller())
     const code = new URL(uri!).searchParams.get('code')!
     const shopSession = await openSession('shop')

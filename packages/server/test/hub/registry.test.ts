@@ -114,8 +114,8 @@ test('a message reaches the open and broken connections of its owner that its ta
     ['1', '4', 'b', '5', 'e', 'unknown'].map(target => registry.hasTarget('ann', target)),
     [true, true, true, false, false, false],
   )
-  const renewing = add('6', 'ann', 'c')
-  registry.bindKey('d', renewing)
+  const renewingConnection = add('6', 'ann', 'c')
+  registry.bindKey('d', renewingConnection)
   assert.deepEqual(targets('d'), [], 'it has the key of its token until the renewal is accepted')
 })
 
@@ -139,9 +139,9 @@ test('a connection that takes over another one is found by the id of that one on
 test('the keys of an owner are each named once, with those of pending renewals', () => {
   const { registry, add } = openRegistry()
   add('1', 'ann', 'a')
-  const renewing = add('2', 'ann', 'a')
-  renewing.renewalKeyId = ''
+  const renewingConnection = add('2', 'ann', 'a')
+  renewingConnection.renewalKeyId = ''
   assert.deepEqual(registry.keyIdsOf('ann'), ['a'], 'the new token is not verified yet')
-  renewing.renewalKeyId = 'b'
+  renewingConnection.renewalKeyId = 'b'
   assert.deepEqual([registry.keyIdsOf('ann'), registry.keyIdsOf('eve')], [['a', 'b'], []])
 })

@@ -245,11 +245,11 @@ describe('a connection that broke', () => {
     await cut(fullyResumed, isListed)
     for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal((await hub.sendTo(userId, id, n))?.delivered, 0)
     assert.equal(await hub.sendTo(userId, id, 'too much'), null)
-    const afterOverflow = await connect(services, url, receiverKey, {
+    const clientAfterOverflow = await connect(services, url, receiverKey, {
       ready: fullyResumed.ready,
       lastSeq: 256,
     })
-    assert.equal(afterOverflow.ready.resumed, false)
+    assert.equal(clientAfterOverflow.ready.resumed, false)
   })
 
   test('ends when more than a MiB arrives for it', async t => {

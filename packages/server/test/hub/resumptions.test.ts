@@ -9,8 +9,8 @@ import { Client, connect, tokenOf } from './fixture.ts'
 import { connectionOn, messageFrame, openAmongPeers, type Peer, parseState } from './support/peers.ts'
 
 /**
- * Has an agent come to the hub with a connection that it had on a peer. Returns the connection, and the question with
- * which the hub requested it.
+ * Connects an agent to the hub that resumes a connection of the peer. Returns this connection, the agent's client, and
+ * `question`, the id of the request by which the hub asked the peer for the connection.
  */
 async function requestMove(
   { services, url, userId, key, nodeId }: Awaited<ReturnType<typeof openAmongPeers>>,

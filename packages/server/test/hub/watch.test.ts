@@ -380,18 +380,18 @@ describe('watch over several nodes', () => {
     const { services, hub, url, key, userId, addPeer } = await openAmongPeers(t)
     const peer = await addPeer()
     peer.send({ kind: 'notice', notice: { op: 'watch', userId, have: null } })
-    const changesOf = async () => {
+    const nextChanges = async () => {
       const { notice } = await peer.next('notice')
       return notice.op === 'presence' ? notice.changes : []
     }
-    assert.deepEqual(await changesOf(), [])
+    assert.deepEqual(await nextChanges(), [])
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const agent = await connect(services, url, key)
     assert.ok(!peer.received.some(({ kind }) => kind === 'notice'), 'the change waits')
     await hub.stop()
     assert.deepEqual(
-      (await changesOf()).map(change => 'joined' in change && change.joined.connectionId),
+      (await nextChanges()).map(change => 'joined' in change && change.joined.connectionId),
       [agent.id],
     )
   })

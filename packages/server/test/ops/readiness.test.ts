@@ -9,7 +9,7 @@ import { until } from '../support/patience.ts'
 import { serve } from '../support/serve.ts'
 import { startKeyway } from './running.ts'
 
-async function mailCheck(url: string) {
+async function readMailCheck(url: string) {
   const answer = await fetch(`${url}/readyz`)
   const { checks } = (await answer.json()) as { checks: { name: string; ok: boolean; detail?: string }[] }
   return { status: answer.status, ...checks.find(({ name }) => name === 'mail')! }
@@ -22,9 +22,9 @@ test('mail whose deliveries fail is reported as late whenever its next attempt i
   const queueMail = (message: object) => storage.transaction(tx => tx.outbox.insert(aMessage(message)))
   const failingMail = { nextAttemptAt: now + 10 * MINUTE, attempts: 4, lastError: 'connect ECONNREFUSED' }
   await queueMail({ ...failingMail, createdAt: now - MINUTE / 2 })
-  assert.deepEqual(await mailCheck(url), { status: 200, name: 'mail', ok: true })
+  assert.deepEqual(await readMailCheck(url), { status: 200, name: 'mail', ok: true })
   await queueMail({ ...failingMail, createdAt: now - 2 * MINUTE })
-  const lateMailCheck = await mailCheck(url)
+  const lateMailCheck = await readMailCheck(url)
   assert.deepEqual([lateMailCheck.status, lateMailCheck.ok], [200, false])
   assert.match(lateMailCheck.detail!, /waited for 1\d\d s/)
 })

@@ -21,7 +21,8 @@ export async function simulate(
   process.on('unhandledRejection', onError)
   process.on('uncaughtException', onError)
   try {
-    // The service takes random bytes from pools, which an earlier run may have filled; this run fills them again.
+    // The service takes random bytes from pools, in which an earlier run may have left some. They are filled again, so
+    // that the outcome of this run depends on its seed alone.
     refill(() => newId(0))
     refill(() => randomToken(32))
     return await world.run()

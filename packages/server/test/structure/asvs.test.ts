@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { filesOf, root } from './source.ts'
 
 /** The number of the last requirement of levels 1 and 2 in each section, by chapter of ASVS 5.0.0. */
-const SECTIONS: Record<string, number[]> = {
+const LAST_REQUIREMENTS: Record<string, number[]> = {
   '1': [2, 9, 11, 3, 2],
   '2': [3, 3, 4, 1],
   '3': [0, 2, 4, 6, 5, 0, 2],
@@ -26,7 +26,7 @@ const SECTIONS: Record<string, number[]> = {
 }
 
 test('docs/asvs.md has every requirement of levels 1 and 2 once', async () => {
-  const requiredIds = Object.entries(SECTIONS).flatMap(([chapter, sections]) =>
+  const requiredIds = Object.entries(LAST_REQUIREMENTS).flatMap(([chapter, sections]) =>
     sections.flatMap((last, index) =>
       Array.from({ length: last }, (_, at) => `${chapter}.${index + 1}.${at + 1}`),
     ),

@@ -199,6 +199,6 @@ async function keyboardFindings(page: Page): Promise<string[]> {
   const count = await page.evaluate<number>(WATCH_FOCUS)
   for (let pressed = 0; pressed < count + 6; pressed++) await page.keyboard.press('Tab')
   const { hidden, reached } = await page.evaluate<{ hidden: string[]; reached: number }>('window.focused()')
-  const unreached = reached < count ? [`${reached} of ${count} controls were reached`] : []
-  return [...unreached, ...hidden.map(html => `no visible focus on ${html}`)]
+  const unreachedFindings = reached < count ? [`${reached} of ${count} controls were reached`] : []
+  return [...unreachedFindings, ...hidden.map(html => `no visible focus on ${html}`)]
 }

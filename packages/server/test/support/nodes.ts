@@ -78,10 +78,10 @@ export function createPrintedLinks(): PrintedLinks {
     next(email) {
       const token = tokens.get(email)?.shift()
       if (token) return Promise.resolve(token)
-      const nextToken = new Promise<string>(resolve =>
+      const pendingToken = new Promise<string>(resolve =>
         waitingReaders.set(email, [...(waitingReaders.get(email) ?? []), resolve]),
       )
-      return inTime(`a mail for ${email}`, nextToken, MAIL_TIMEOUT_MS)
+      return inTime(`a mail for ${email}`, pendingToken, MAIL_TIMEOUT_MS)
     },
   }
 }

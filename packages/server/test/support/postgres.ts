@@ -186,8 +186,8 @@ async function create(options: string): Promise<{ url: string; drop(): Promise<v
 let strategyClause: string | undefined
 
 /**
- * The clause that copies a template as files, which takes half the time of the default. Servers before version 15 know
- * no clause, and always copy files.
+ * The clause that copies a template as files, which takes half the time of the default. Servers before version 15 do
+ * not know the clause, and always copy files.
  */
 async function copyStrategyClause(): Promise<string> {
   if (strategyClause === undefined) {

@@ -85,7 +85,7 @@ function withPreloads(options: string): string {
   return [options, ...preloads.filter(preload => !options.includes(preload))].join(' ').trim()
 }
 
-/** Reports leaked secrets; returns whether there are none. If so, the recording is no longer needed, and is removed. */
+/** Reports leaked secrets; returns whether there are none. Removes a recording without leaks, which nobody needs. */
 function reportSecrets(recordingFolder: string): boolean {
   const { secrets, processes, bytes, leaks } = scanRecording(recordingFolder)
   const findingText = leaks.length === 0 ? 'none found' : `${count(leaks.length)} FOUND`

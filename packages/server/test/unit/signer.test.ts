@@ -114,7 +114,7 @@ function openSigner(t: TestContext, log: Log = createLog('silent'), openWorker?:
   return signer
 }
 
-/** Requests signatures in each turn of the event loop until the thread runs, without waiting for those it makes. */
+/** Requests signatures in each turn of the event loop until the thread runs, without awaiting them. */
 async function untilThreadRuns(signer: Signer): Promise<void> {
   await until('the thread runs', async () => {
     for (let turn = 0; turn < 50 && !signer.hasThread; turn++) {

@@ -34,13 +34,13 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
   })
   const unknownAddress = slice.rows.length === 0 ? parseEmailAddress(query) : null
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
-  const noResult = unknownAddress
+  const noResultCard = unknownAddress
     ? await noAccountCard(kit, unknownAddress, token)
     : html`<section class="card flush">${emptyList(people.nobody, people.nobodyLead)}</section>`
   const body = html`${pageHead(people.title, people.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" value="${query}" autocomplete="off" spellcheck="false" maxlength="${MAX_QUERY_LENGTH}"></div><button>${people.search}</button></form>
 <nav class="filter" aria-label="${people.columns.status}">${filterLinks(status, role)}</nav>
-${slice.rows.length === 0 && !foot ? noResult : html`<section class="card flush">${peopleTable(slice.rows, signedIn.user.id)}${foot}</section>`}`
+${slice.rows.length === 0 && !foot ? noResultCard : html`<section class="card flush">${peopleTable(slice.rows, signedIn.user.id)}${foot}</section>`}`
   return renderAdmin(kit, c, 'people', { title: people.title }, body)
 }
 

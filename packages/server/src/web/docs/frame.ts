@@ -93,7 +93,7 @@ const METHOD_TAG_CLASSES: Readonly<Record<string, string>> = {
   DELETE: 'revoked',
 }
 
-/** An operation as `POST /v1/api-keys`, with the method as a tag. */
+/** An operation in the form `POST /v1/api-keys`, with the method as a tag. */
 export function methodAndPath({ method, path }: Operation): Html {
   return html`<span class="tag ${METHOD_TAG_CLASSES[method] ?? 'warn'}">${method}</span> <code>${path}</code>`
 }

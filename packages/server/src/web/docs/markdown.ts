@@ -46,11 +46,12 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
         return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
       table(token) {
-        const inline = (cell: Tokens.TableCell) => this.parser.parseInline(cell.tokens)
+        const renderInline = (cell: Tokens.TableCell) => this.parser.parseInline(cell.tokens)
         const labels = token.header.map(labelOf)
-        const head = token.header.map(cell => headerCell(inline(cell))).join('')
+        const head = token.header.map(cell => headerCell(renderInline(cell))).join('')
         const body = token.rows.map(
-          cells => `<tr>${cells.map((cell, at) => tableCell(labels[at] ?? '', inline(cell))).join('')}</tr>`,
+          cells =>
+            `<tr>${cells.map((cell, at) => tableCell(labels[at] ?? '', renderInline(cell))).join('')}</tr>`,
         )
         return `<div class="scroll" tabindex="0"><table class="stacks"><thead><tr>${head}</tr></thead><tbody>${body.join('')}</tbody></table></div>\n`
       },

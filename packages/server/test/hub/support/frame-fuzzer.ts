@@ -94,7 +94,7 @@ async function endConnection(socket: Socket, closed: Promise<unknown>, random: R
 
 function* pieces(bytes: Buffer, random: Random): Generator<Buffer> {
   const longest = random.pick([1, 7, 125, 4096, 70_000])
-  // At most 300 pieces, which are enough to test; more would only take time.
+  // What remains after 300 pieces is one piece: more pieces would only take time.
   for (let at = 0, count = 0; at < bytes.length; count++) {
     const length = count < 300 ? random.between(1, longest) : bytes.length
     yield bytes.subarray(at, at + length)
