@@ -6,9 +6,9 @@ import { isMainThread } from 'node:worker_threads'
 const delayMs = Number(process.env.BENCH_COMMIT_MS ?? 10)
 if (!isMainThread) {
   const sleepCell = new Int32Array(new SharedArrayBuffer(4))
-  const exec = DatabaseSync.prototype.exec
+  const originalExec = DatabaseSync.prototype.exec
   DatabaseSync.prototype.exec = function (sql) {
     if (/^\s*commit/i.test(sql)) Atomics.wait(sleepCell, 0, 0, delayMs)
-    return exec.call(this, sql)
+    return originalExec.call(this, sql)
   }
 }

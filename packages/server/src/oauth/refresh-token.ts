@@ -20,9 +20,9 @@ export function createRefreshTokenGrant(deps: GrantDeps): Grant {
     if (token === undefined) throw new OAuthError('invalid_request', 'refresh_token is required.')
     try {
       // The scopes are checked before the rotation, so that a refused request does not use up its token.
-      const knownSession = await sessions.ofRefreshToken(token)
+      const sessionOfToken = await sessions.ofRefreshToken(token)
       const scopes =
-        knownSession && knownSession.appId === app.id ? requestedScopes(knownSession, form) : null
+        sessionOfToken && sessionOfToken.appId === app.id ? requestedScopes(sessionOfToken, form) : null
       const { user, session } = await sessions.refreshForApp(token, app.id, retryKey, caller)
       const grant = { ...session.grant!, scopes: scopes ?? session.grant!.scopes }
       return { answer: await answerOf({ user, session: { ...session, grant } }, null, session.grant!.scopes) }

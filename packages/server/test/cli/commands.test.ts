@@ -142,9 +142,9 @@ describe('the command line', () => {
       ['[]', /^Line 1: /],
       ['\n{"email":"a@example.com","mail":1}', /^Line 2: mail: is not a known field; did you mean "email"/],
     ] as const) {
-      const invalidLines = join(folder.path, 'broken')
-      writeFileSync(invalidLines, content)
-      const { status, err } = await keyway('users', 'import', invalidLines)
+      const invalidFile = join(folder.path, 'broken')
+      writeFileSync(invalidFile, content)
+      const { status, err } = await keyway('users', 'import', invalidFile)
       assert.equal(status, 1, content)
       assert.match(err, why)
     }

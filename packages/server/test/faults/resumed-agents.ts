@@ -32,7 +32,7 @@ interface Member {
 
 type Fault = (world: World, node: number) => Promise<void>
 
-/** The faults of the rounds. Each round hits the next node. */
+/** The faults: each round applies the next one, to the next node. */
 const FAULTS: readonly Fault[] = [drainAndRestart, cutOff, freeze, drainAndRestart, killAndRestart]
 
 /**

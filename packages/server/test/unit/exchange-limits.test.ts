@@ -230,7 +230,7 @@ test('counts in one typed array equal those in lists, for any keys, pauses, wind
       (chosen, maxKeys, steps) => {
         const { clock, limits, take } = open(chosen, maxKeys)
         const model = createModel(chosen, maxKeys)
-        // The test begins at an instant that does not fit into 32 bits.
+        // Begins at an instant that does not fit into 32 bits, since `KeyCounts` stores instants modulo 2^32.
         clock.at = 1_800_000_000_000
         model.take('first', clock.at)
         take('first')

@@ -261,10 +261,10 @@ test('a network that names many documents uses up only its own reads, and strang
     return (await fetch(web.url + path, { headers, redirect: 'manual' })).status
   }
   for (let count = 0; count < 10; count++) assert.equal(await open(addDocument(), '192.0.2.1'), 303)
-  const limitedDocument = addDocument()
-  assert.equal(await open(limitedDocument, '192.0.2.1'), 400)
+  const documentOverLimit = addDocument()
+  assert.equal(await open(documentOverLimit, '192.0.2.1'), 400)
   assert.equal(documents.reads(), 10)
-  assert.equal(await open(limitedDocument, '192.0.2.2'), 303, 'the refusal is not remembered')
+  assert.equal(await open(documentOverLimit, '192.0.2.2'), 303, 'the refusal is not remembered')
 
   for (let count = 11; count < 60; count++)
     assert.equal(await open(addDocument(), `198.51.100.${count >> 2}`), 303)
