@@ -167,8 +167,8 @@ async function measureFanOut(subject: HubSubject): Promise<void> {
 
 async function measureClosing(subject: HubSubject, round: number): Promise<void> {
   await wait(1000)
-  const close = subject === keyway ? revoke(subject.server, round) : closeAll(subject.server)
-  subject.closingMs.push(await close)
+  const closing = subject === keyway ? revoke(subject.server, round) : closeAll(subject.server)
+  subject.closingMs.push(await closing)
 }
 
 function toRow(subject: HubSubject): Row {

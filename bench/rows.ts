@@ -18,7 +18,7 @@ const KEYS_PER_OWNER = 10
 const KEYS = OWNERS * KEYS_PER_OWNER
 /** Owners in a transaction: with ten keys each, 250 keys, as `SUBJECTS_PER_FLUSH` of usage/meter.ts. */
 const OWNERS_PER_BATCH = 25
-const UPDATES = 3
+const UPDATE_ROUNDS = 3
 const NOW = Date.now()
 /** SQL expressions: an id that rises with time, a SHA-256 as base64url, and text of the length of a sealed secret. */
 const ID = `'${benchId(1, 0).slice(0, -12)}' || lpad(to_hex(nextval('ids')), 12, '0')`
@@ -45,7 +45,7 @@ for (const [what, tables, rows, statements] of inserts()) {
 const firstRun = await storeUsage(storage)
 sizes.push({ what: 'hour or day of usage', bytes: (await bytesOf(['usage_counts'])) / firstRun.rows })
 const laterRuns: UsageRun[] = []
-for (let round = 0; round < UPDATES; round++) laterRuns.push(await storeUsage(storage))
+for (let round = 0; round < UPDATE_ROUNDS; round++) laterRuns.push(await storeUsage(storage))
 report(
   'rows',
   {

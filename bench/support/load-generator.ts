@@ -110,21 +110,22 @@ function openConnection(
 ): Promise<Connection> {
   return new Promise((resolve, reject) => {
     let sentAt = 0
-    const buffer = Buffer.alloc(64 * 1024)
+    const answerBuffer = Buffer.alloc(64 * 1024)
     let filledBytes = 0
-    const chunk = Buffer.alloc(64 * 1024)
+    const readBuffer = Buffer.alloc(64 * 1024)
     const socket: Socket = connect({
       port,
       host: '127.0.0.1',
       noDelay: true,
       onread: {
-        buffer: chunk,
+        buffer: readBuffer,
         callback: (length: number) => {
-          chunk.copy(buffer, filledBytes, 0, length)
+          readBuffer.copy(answerBuffer, filledBytes, 0, length)
           filledBytes += length
-          if (filledBytes < answerLength(buffer, filledBytes)) return true
-          const status = buffer.toString('latin1', 9, 12)
-          connection.lastAnswer = () => buffer.toString('latin1', 0, Math.min(filledBytes || length, 2000))
+          if (filledBytes < answerLength(answerBuffer, filledBytes)) return true
+          const status = answerBuffer.toString('latin1', 9, 12)
+          connection.lastAnswer = () =>
+            answerBuffer.toString('latin1', 0, Math.min(filledBytes || length, 2000))
           filledBytes = 0
           onAnswer(connection, performance.now() - sentAt, status)
           return true

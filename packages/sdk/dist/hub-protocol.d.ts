@@ -43,7 +43,7 @@ export type AgentFrame = {
     type: 'token';
     token: string;
 }
-/** `seq` counts from 1 for a connection; the hub accepts each number once, and in order. It may be absent. */
+/** `seq` counts from 1, also across resumptions; the hub accepts each number once, in order. It may be absent. */
  | {
     type: 'send';
     id: string;

@@ -49,7 +49,7 @@ export type FrameErrorCode =
 export type AgentFrame =
   | { type: 'ping' }
   | { type: 'token'; token: string }
-  /** `seq` counts from 1 for a connection; the hub accepts each number once, and in order. It may be absent. */
+  /** `seq` counts from 1, also across resumptions; the hub accepts each number once, in order. It may be absent. */
   | { type: 'send'; id: string; to: string; data: Json; reply_to?: string; seq?: number }
   /** `id` comes back in the `error` that refuses or ends the watch. */
   | { type: 'watch'; id?: string }

@@ -25,8 +25,8 @@ export type DeviceKey = Omit<NewApiKey, 'id' | 'scopes'> & {
 
 export interface DeviceKeys {
   /**
-   * Creates the one key that an access token with `keys:create` may create, within ten minutes of its issue, and mails
-   * the owner.
+   * Creates the one key that an access token with `keys:create` may create, within ten minutes after the device code was
+   * redeemed, and mails the owner.
    *
    * @param session the session of the access token
    * @throws KeywayError `insufficient_scope` (no scopes or unapproved ones; a second key; too late),

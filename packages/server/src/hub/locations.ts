@@ -178,7 +178,7 @@ export function createLocations(deps: LocationsDeps): Locations {
     while (!isStopped && enteringUsers.size + leavingUsers.size > 0) {
       const leavingIds = [...leavingUsers]
       leavingUsers = new Set()
-      const [batch, rest] = split([...enteringUsers])
+      const [batch, rest] = splitOffBatch([...enteringUsers])
       enteringUsers = new Set(rest)
       try {
         if (leavingIds.length > 0) await store.leave(nodeId, leavingIds)
@@ -273,7 +273,7 @@ export function createLocations(deps: LocationsDeps): Locations {
     const entries = [...unconfirmedUsers]
     unconfirmedUsers.clear()
     for (const [node, users] of entries) {
-      const [batch, rest] = split([...users].filter(userId => userLocations.has(userId)))
+      const [batch, rest] = splitOffBatch([...users].filter(userId => userLocations.has(userId)))
       const isAlive = presence.peers().includes(node)
       if (isAlive ? rest.length > 0 : lastAliveAt.has(node))
         unconfirmedUsers.set(node, new Set(isAlive ? rest : users))
@@ -282,6 +282,6 @@ export function createLocations(deps: LocationsDeps): Locations {
   }
 }
 
-function split<Item>(items: readonly Item[]): [Item[], Item[]] {
+function splitOffBatch<Item>(items: readonly Item[]): [Item[], Item[]] {
   return [items.slice(0, BATCH_SIZE), items.slice(BATCH_SIZE)]
 }

@@ -192,7 +192,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (relay.currentPeers().length === 0) return Promise.resolve(null)
     const { connectionId } = moveRequest
     const connection = createHeldConnection(moveRequest)
-    const arrival = requestState(issuer, moveRequest, connection).finally(() => {
+    const arrival = requestAndRestore(issuer, moveRequest, connection).finally(() => {
       arrivals.delete(connectionId)
       registry.arriving.delete(connection)
     })
@@ -202,7 +202,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return arrival
   }
 
-  async function requestState(
+  async function requestAndRestore(
     issuer: string,
     moveRequest: MoveRequest,
     connection: AgentConnection,

@@ -5,8 +5,11 @@ import type { ApiKeyRow } from './schema.ts'
 import { toList } from './statements.ts'
 
 /** The columns that are read when a key is used. */
-type UsedColumns = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client' | 'expiry_notice' | 'imported'>
-export type OwnedRow = UsedColumns & { owner_status: UserStatus }
+type ColumnsReadOnUse = Omit<
+  ApiKeyRow,
+  'last_used_network' | 'last_used_client' | 'expiry_notice' | 'imported'
+>
+export type OwnedRow = ColumnsReadOnUse & { owner_status: UserStatus }
 
 export function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice' | 'imported'> {
   return {
@@ -39,10 +42,10 @@ export function toLimitsText(limits: Limits): string | null {
 
 export function toApiKey(row: ApiKeyRow): ApiKey {
   const { last_used_network: network, last_used_client: client } = row
-  return { ...fromUsedColumns(row), lastUsedFrom: network === null ? null : { network, client } }
+  return { ...fromColumnsReadOnUse(row), lastUsedFrom: network === null ? null : { network, client } }
 }
 
-function fromUsedColumns(row: UsedColumns): Omit<ApiKey, 'lastUsedFrom'> {
+function fromColumnsReadOnUse(row: ColumnsReadOnUse): Omit<ApiKey, 'lastUsedFrom'> {
   return {
     id: row.id,
     userId: row.user_id,
@@ -71,5 +74,5 @@ function toLimits(text: string | null): Limits {
 
 /** Adds the owner's status in place: copying all fields would cost another microsecond in each exchange. */
 export function toOwned(row: OwnedRow): OwnedApiKey {
-  return Object.assign(fromUsedColumns(row), { ownerStatus: row.owner_status })
+  return Object.assign(fromColumnsReadOnUse(row), { ownerStatus: row.owner_status })
 }

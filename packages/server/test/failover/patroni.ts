@@ -7,8 +7,8 @@ import { startProxy } from '../support/proxy.ts'
 import { quickFolder } from '../support/quick-folder.ts'
 import { createMachine, giveToPostgres, startHaproxy } from './machine.ts'
 
-const START_MS = 90_000
-const LEADERLESS_MS = 90_000
+const MAX_START_MS = 90_000
+const MAX_LEADERLESS_MS = 90_000
 
 /** Two machines with PostgreSQL under Patroni and a third for etcd, with HAProxy before them. */
 export interface PatroniCluster extends AsyncDisposable {
@@ -68,7 +68,7 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
 
   for (const machine of machines) machine.start()
   try {
-    await until('the standby follows', isReplicated, START_MS)
+    await until('the standby follows', isReplicated, MAX_START_MS)
     await createDatabase(`postgres://postgres:REPLACE-1@127.0.0.1:${port}/postgres`)
   } catch (error) {
     await dispose()
@@ -81,10 +81,10 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
     start: name => machines.find(each => each.name === name)!.start(),
     async untilTakenOver(former) {
       const isTakenOver = async () => ((await runningPrimary())?.name ?? former) !== former
-      await until('the standby takes over', isTakenOver, LEADERLESS_MS)
+      await until('the standby takes over', isTakenOver, MAX_LEADERLESS_MS)
     },
     async untilReplicated() {
-      await until('the standby follows', isReplicated, START_MS)
+      await until('the standby follows', isReplicated, MAX_START_MS)
     },
     replicate(isOn) {
       for (const proxy of proxies) isOn ? proxy.heal() : proxy.blackHole()
@@ -130,7 +130,7 @@ async function createDatabase(url: string): Promise<void> {
       () => true,
       () => false,
     )
-  await until('HAProxy finds the primary', isReachable, START_MS)
+  await until('HAProxy finds the primary', isReachable, MAX_START_MS)
   await withClient(url, async client => {
     await client.query(`create role keyway login password 'secret'`)
     await client.query('create database keyway owner keyway')

@@ -164,10 +164,10 @@ forEachEngine(engine => {
     const { clock, storage } = services
     const { user } = await services.signIn('ada@example.com')
     const subscribeTo = (...events: WebhookEventType[]) => subscribe(services, 'http://127.0.0.1:1/', events)
-    const expireKeys = async (keys: number) => {
+    const expireKeys = async (count: number) => {
       clock.advance(1)
       await storage.transaction(async tx => {
-        for (let n = 0; n < keys; n++) await tx.apiKeys.insert(aKey(user.id, { expiresAt: clock.now() }))
+        for (let n = 0; n < count; n++) await tx.apiKeys.insert(aKey(user.id, { expiresAt: clock.now() }))
       })
     }
     const { id } = await subscribeTo('api_key.expired')

@@ -122,19 +122,19 @@ forEachEngine(engine => {
     const { apiKey, events } = await openKey(services)
     const requests: LimitAlert = { limit: 'requests', per: 'second', percent: 100, allowed: 5, used: 5 }
     const quota: LimitAlert = { limit: 'quota', per: 'month', percent: 80, allowed: 10, used: 8 }
-    const recordUsesOnBothNodes = async () => {
+    const noteLimitsOnBothNodes = async () => {
       for (const { apiKeys } of [services, secondNode]) {
         for (let n = 0; n < 100; n++) apiKeys.alerts.noteLimit(apiKey, requests)
         apiKeys.alerts.noteLimit(apiKey, quota)
       }
       await Promise.all([services.apiKeys.flushUses(), secondNode.apiKeys.flushUses()])
     }
-    await recordUsesOnBothNodes()
-    await recordUsesOnBothNodes()
+    await noteLimitsOnBothNodes()
+    await noteLimitsOnBothNodes()
     assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 2)
     assert.equal((await events('api_key_limit_reached')).length, 1)
     services.clock.advance(DAY)
-    await recordUsesOnBothNodes()
+    await noteLimitsOnBothNodes()
     assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 3, 'the month is the same')
   })
 
