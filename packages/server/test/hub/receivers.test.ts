@@ -200,3 +200,32 @@ test('absences that were removed or have ended leave their room, and only target
   assert.equal(absences.add(USER, '4', 'a', 20), true)
   assert.deepEqual([absences.of(USER, '1').size, absences.of(USER, '4').size], [0, 1])
 })
+
+test('a removed absence leaves its room once, however often others are pruned', () => {
+  const absences = new Absences(4)
+  absences.add(USER, '1', 'a', 10)
+  absences.remove(USER, '1', 'a')
+  for (let times = 0; times < 5; times++) absences.prune(0)
+  const added = ['2', '3', '4', '5'].filter(target => absences.add(USER, target, 'a', 10))
+  assert.deepEqual(added, ['2', '3'])
+})
+
+test('five hundred notices fit in one command, and one more needs another', async t => {
+  for (const [count, sizes] of [
+    [500, [500]],
+    [501, [500, 1]],
+  ] as const) {
+    const { receivers, queries } = openReceivers(t)
+    const announcements = Array.from({ length: count }, (_, n) => {
+      const connectionId = newId(n)
+      receivers.promiseNotice('a', USER, connectionId)
+      return receivers.announce({ userId: USER, connectionId, keyId: KEY })
+    })
+    await Promise.all(announcements)
+    assert.deepEqual(
+      queries.map(([node, targets]) => [node, targets.length]),
+      sizes.map(size => ['a', size]),
+    )
+    mock.timers.reset()
+  }
+})
