@@ -267,8 +267,8 @@ describe('a request for a connection, among several nodes,', () => {
     await settle()
     assert.deepEqual([refused.state, sent()], [null, ['release to here,a']])
     deny('a', 1)
-    request('a')
-    assert.equal(sent().length, 1)
+    for (let n = 0; n < 2; n++) request('a')
+    assert.equal(sent().length, 1, 'one place is free')
     state.hasRoom = false
     const unsent = request('a', { userId: 'another' })
     await settle()

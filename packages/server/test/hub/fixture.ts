@@ -7,6 +7,7 @@ import { createHub, type HubDeps } from '../../src/hub/hub.ts'
 import { RELAY_TIMEOUT_MS } from '../../src/hub/node-relay.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { newId } from '../../src/ids.ts'
+import type { Log } from '../../src/log.ts'
 import { networkOf } from '../../src/network.ts'
 import type { Storage } from '../../src/store.ts'
 import type { EngineName } from '../support/engines.ts'
@@ -27,6 +28,14 @@ export interface TestKey {
   id: string
   key: string
   userId: string
+}
+
+/** A log whose lines the test reads. */
+export function recordedLog(): { log: Log; lines: { level: keyof Log; message: string; fields: object }[] } {
+  const lines: ReturnType<typeof recordedLog>['lines'] = []
+  const at = (level: keyof Log) => (fields: object, message: string) =>
+    void lines.push({ level, message, fields })
+  return { log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }, lines }
 }
 
 /** Opens a hub on a real HTTP server over real storage. The test advances its clock and calls its `tick`. */

@@ -61,6 +61,8 @@ describe('watch', () => {
     assert.equal(await reasonAfter(c, () => hub.disconnect(userId, c.id)), 'going_away')
     // The frame for d, which connected with the key of `namedAgent`.
     await watcher.next('joined')
+    const violation = await connectNamed()
+    assert.equal(await reasonAfter(violation, () => violation.socket.send('{}', { mask: false })), 'closed')
     await services.apiKeys.revoke(userId, namedKey.id, caller())
     const leftFrames = [await watcher.next('left'), await watcher.next('left')]
     assert.deepEqual(leftFrames.map(each => each.connection_id).sort(), [d.id, namedAgent.id].sort())
@@ -161,8 +163,10 @@ describe('watch', () => {
     const clients = await Promise.all(Array.from({ length: MAX_WATCHERS }, () => connect(services, url, key)))
     for (const client of clients.slice(1)) await watch(client)
     clients[0]!.send({ type: 'watch', id: 'one too many' })
-    assert.match((await clients[0]!.next('error')).detail, /50 connections/)
-    clients[1]!.socket.close()
+    const { code, detail, id } = await clients[0]!.next('error')
+    assert.deepEqual([code, id], ['rate_limited', 'one too many'])
+    assert.match(detail, /50 connections/)
+    clients[1]!.socket.terminate() // It breaks, so it could be resumed, but it watches no more.
     await clients[2]!.until(() => clients[2]!.received.find(({ type }) => type === 'left'))
     await watch(clients[0]!)
   })
