@@ -127,7 +127,7 @@ test('a request that is too long for a frame, or whose agent is not connected, e
   const { services, url, hub, key, userId } = await open('sqlite', t)
   const agent = await connect(services, url, key)
   t.mock.timers.enable({ apis: ['setTimeout'] }) // No answer would ever time out.
-  assert.equal(await hub.ask(userId, agent.id, 'x'.repeat(65_400)), null)
+  assert.equal(await hub.ask(userId, agent.id, 'x'.repeat(65_500)), null)
   assert.equal(await hub.ask(userId, key.id.replace(/.$/, '!'), 'x'), null)
   t.mock.timers.reset()
   await agent.flush()
