@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import { IncomingMessage } from 'node:http'
 import { connect as dial, Socket } from 'node:net'
-import { PassThrough } from 'node:stream'
+import { Duplex, PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import { HUB_PROTOCOL, type Problem } from '@keyway/sdk/protocol'
 import { toRfc3339 } from '../../src/clock.ts'
+import { createHandshakes, type HandshakesDeps } from '../../src/hub/handshake.ts'
 import type { Hub } from '../../src/hub/hub.ts'
 import { MAX_PENDING_HANDSHAKES } from '../../src/hub/rate-limits.ts'
 import { PROBLEMS } from '../../src/problems.ts'
+import { createTestClock } from '../support/clock.ts'
 import { caller } from '../support/services.ts'
-import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
+import { Client, connect, makeKey, open, recordedLog, tokenOf } from './fixture.ts'
 
 describe('the handshake', () => {
   test('a valid token connects as header and as subprotocol, and `ready` has its scopes and expiry', async t => {
@@ -326,6 +328,193 @@ describe('the handshake', () => {
   })
 })
 
+describe('the response of a refused handshake', () => {
+  test('has the headers that its status requires, and is never stored', async t => {
+    const { services, url, port, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    const headersOf = async (client: Client) => {
+      const { headers, status } = await client.refusal()
+      assert.equal(headers['content-type'], 'application/problem+json')
+      assert.equal(headers['cache-control'], 'no-store')
+      assert.equal(headers.connection, 'close')
+      assert.ok(headers['x-request-id'])
+      return [status, headers['www-authenticate'], headers['retry-after'], headers.upgrade]
+    }
+    assert.deepEqual(await headersOf(new Client(url, null)), [401, 'Bearer', undefined, undefined])
+    assert.deepEqual(await headersOf(new Client(url, 'garbage')), [
+      ...[401, 'Bearer error="invalid_token"', undefined, undefined],
+    ])
+    assert.deepEqual(await headersOf(new Client(url, token, { path: 'x' })), [
+      ...[404, undefined, undefined, undefined],
+    ])
+    for (let n = 0; n < 1000; n++) await failHandshakes(port, 1)
+    assert.deepEqual(await headersOf(new Client(url, token)), [429, undefined, '1', undefined])
+  })
+
+  test('says in a sentence what is wrong, and names the invalid header', async t => {
+    const { services, hub, url, port, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    const { resume_token } = await new Client(url, token).next('ready')
+    const authorization = `Bearer ${token}`
+    const protocols = (text: string) => ({ 'sec-websocket-protocol': `${HUB_PROTOCOL}, ${text}` })
+    const refusals: [UpgradeHeaders, string, RegExp, string?][] = [
+      [{ upgrade: 'h2c' }, 'upgrade_required', /WebSocket client/],
+      [{ 'sec-websocket-version': '8' }, 'upgrade_required', /version 13/],
+      [{ origin: 'https://evil.test' }, 'forbidden', /origin.*KEYWAY_CORS_ORIGINS/],
+      [{}, 'authentication_required', /Authorization: Bearer/],
+      [{ authorization: 'Bearer' }, 'authentication_required', /Authorization: Bearer/],
+      [{ authorization: `Basic ${token}` }, 'authentication_required', /Authorization: Bearer/],
+      [{ authorization: 'Bearer garbage' }, 'invalid_token', /agent token is malformed.*POST/],
+      [{ authorization, ...protocols('bearer.x') }, 'invalid_request', /two credentials/, 'Authorization'],
+      [{ ...protocols('bearer.x, bearer.x') }, 'invalid_request', /two credentials/, 'Authorization'],
+      [
+        { authorization, 'sec-websocket-protocol': 'chat' },
+        'invalid_request',
+        /Offer the sub/,
+        'Sec-WebSocket-Protocol',
+      ],
+      [{ authorization, 'keyway-resume': 'x' }, 'invalid_request', /Resume once/, 'Keyway-Resume'],
+      [{ authorization, ...protocols('resume.x') }, 'invalid_request', /Resume once/, 'Keyway-Resume'],
+      [
+        { authorization, ...protocols(`resume.${resume_token}.0, resume.${resume_token}.0`) },
+        ...(['invalid_request', /Resume once/, 'Keyway-Resume'] as const),
+      ],
+    ]
+    for (const [headers, expectedCode, sentence, field] of refusals) {
+      const { code, detail, errors } = await refusedUpgrade(hub, headers)
+      const what = JSON.stringify(headers).slice(0, 80)
+      assert.equal(code, expectedCode, what)
+      assert.match(errors?.[0]?.message ?? detail ?? '', sentence, what)
+      assert.equal(errors?.[0]?.field, field, what)
+    }
+    const invalidKey = `GET /hub HTTP/1.1\r\nHost: x\r\n${UPGRADE.replace(/Key: .*==/, 'Key: short')}Authorization: ${authorization}\r\n\r\n`
+    const { errors } = JSON.parse((await sendRaw(port, invalidKey)).split('\r\n\r\n')[1]!) as Problem
+    assert.deepEqual(errors, [
+      { field: 'Sec-WebSocket-Key', message: 'Missing or invalid Sec-WebSocket-Key header.' },
+    ])
+    const draining = hub.drain(0)
+    const { code, detail, retry_after } = await refusedUpgrade(hub, { authorization })
+    assert.deepEqual([code, retry_after], ['unavailable', 1])
+    assert.match(detail ?? '', /shutting down.*\.$/)
+    await draining
+  })
+})
+
+test('an empty or too long token as a subprotocol is closed with 4401, like any invalid one', async t => {
+  const { url } = await open('sqlite', t)
+  for (const token of ['', 'a'.repeat(8193)])
+    assert.equal(await new Client(url, token, { tokenIn: 'subprotocol' }).end(), '4401 invalid_token')
+})
+
+test('a token as a header may be named in any case, with any number of spaces, and nothing else', async t => {
+  const { services, url, key } = await open('sqlite', t)
+  const token = await tokenOf(services, key)
+  for (const authorization of [`bearer ${token}`, `BEARER   ${token}  `])
+    await new Client(url, null, { headers: { authorization } }).next('ready')
+  for (const authorization of [
+    `Bearer ${token},x`,
+    `Bearer ${token} x`,
+    `xBearer ${token}`,
+    `Bearer${token}`,
+  ])
+    assert.equal(
+      (await new Client(url, null, { headers: { authorization } }).refusal()).problem.code,
+      'authentication_required',
+      authorization,
+    )
+})
+
+describe('a handshake', () => {
+  /** The handshakes of a hub that knows the token `valid`, with what it accepted. */
+  const openHandshakes = (deps: Partial<HandshakesDeps> = {}) => {
+    const { log, lines } = recordedLog()
+    const clock = createTestClock()
+    const accepted: unknown[] = []
+    const expiresAt = clock.now() + 1
+    const handshakes = createHandshakes({
+      clock,
+      ports: {
+        verifyToken: async token =>
+          token === 'valid' ? { agentId: 'ann', keyId: 'key', scopes: null, expiresAt } : null,
+      },
+      log,
+      publicUrl: 'https://keyway.test',
+      corsOrigins: [],
+      isDraining: () => false,
+      accept: (_socket, claims) => void accepted.push(claims?.agentId ?? null),
+      ...deps,
+    })
+    const handle = (token: string, socket = silentSocket()) => {
+      const key = { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
+      const request = upgradeRequest({ ...key, authorization: `Bearer ${token}` })
+      return handshakes.handle(request, socket, Buffer.alloc(0), caller())
+    }
+    return { handle, clock, lines, accepted }
+  }
+
+  test('tells whether its token was valid, up to the millisecond before it expires', async () => {
+    const { handle, clock, accepted } = openHandshakes()
+    assert.deepEqual([await handle('valid'), await handle('other')], [true, false])
+    clock.advance(1)
+    assert.equal(await handle('valid'), false)
+    assert.deepEqual(accepted, ['ann'])
+  })
+
+  test('that fails is logged and its socket destroyed', async () => {
+    const failure = new Error('out of memory')
+    const { handle, lines } = openHandshakes({
+      accept() {
+        throw failure
+      },
+    })
+    const socket = silentSocket()
+    assert.equal(await handle('valid', socket), false)
+    assert.equal(socket.destroyed, true)
+    assert.deepEqual(lines, [{ level: 'error', message: 'a handshake failed', fields: { err: failure } }])
+  })
+
+  test('whose token cannot be checked is logged', async () => {
+    const failure = new Error('the database is down')
+    const { handle, lines, accepted } = openHandshakes({
+      ports: { verifyToken: () => Promise.reject(failure) },
+    })
+    assert.equal(await handle('valid'), false)
+    assert.deepEqual(lines, [
+      { level: 'warn', message: 'an agent token could not be checked', fields: { err: failure } },
+    ])
+    assert.deepEqual(accepted, [])
+  })
+
+  test('whose socket breaks while its token is checked ends without an error', async () => {
+    const check = Promise.withResolvers<null>()
+    const { handle, lines } = openHandshakes({ ports: { verifyToken: () => check.promise } })
+    const socket = silentSocket()
+    const handled = handle('valid', socket)
+    socket.destroy(new Error('connection reset'))
+    await new Promise(setImmediate)
+    check.resolve(null)
+    assert.equal(await handled, false)
+    assert.deepEqual([lines, socket.destroyed], [[], true])
+  })
+
+  test('makes room for the next one when its token has been checked', async () => {
+    let checks: (() => void)[] = []
+    const { handle } = openHandshakes({
+      ports: { verifyToken: () => new Promise(resolve => checks.push(() => resolve(null))) },
+    })
+    // A network may have only a thousand failed handshakes; those that cannot be checked do not count.
+    const pending = Array.from({ length: 900 }, () => handle('x'))
+    await new Promise(setImmediate)
+    assert.equal(checks.length, 900)
+    for (const resolve of checks.splice(0)) resolve()
+    await Promise.all(pending)
+    checks = []
+    void handle('x')
+    await new Promise(setImmediate)
+    assert.equal(checks.length, 1)
+  })
+})
+
 const UPGRADE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
 
@@ -347,6 +536,11 @@ async function failHandshakes(port: number, count: number): Promise<number[]> {
   const statuses: number[] = []
   for (let sent = 0; sent < count; sent++) statuses.push(Number((await sendRaw(port, request)).slice(9, 12)))
   return statuses
+}
+
+/** A socket whose peer sends nothing. */
+function silentSocket(): Duplex {
+  return new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
 }
 
 type UpgradeHeaders = Record<string, string | undefined>

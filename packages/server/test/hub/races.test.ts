@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import { toScopes } from '../../src/api-keys/api-key.ts'
 import type { Event } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { SWEEP_MS } from '../../src/hub/revocations.ts'
 import { until } from '../support/patience.ts'
 import { caller, openServices } from '../support/services.ts'
-import { Client, connect, makeKey, openHub, tokenOf } from './fixture.ts'
+import { Client, connect, makeKey, openHub, recordedLog, tokenOf } from './fixture.ts'
+import { connectionOn, openAmongPeers } from './support/peers.ts'
 
 const NO_EVENTS: HubDeps['events'] = { subscribe: () => () => {}, publish: async () => {} }
 
@@ -120,6 +122,148 @@ describe('races with the loading of a key’s status', () => {
     release()
     assert.deepEqual(client.received, [])
   })
+})
+
+describe('a renewal', () => {
+  const openGatedClient = async (t: TestContext) => {
+    const hub = await openGated(t)
+    const client = await connect(hub.services, hub.url, hub.key)
+    return { ...hub, client, token: await tokenOf(hub.services, hub.key) }
+  }
+
+  test('during another one is refused, and does not disturb that', async t => {
+    const { client, token, hold, services, userId } = await openGatedClient(t)
+    const otherToken = await tokenOf(services, await makeKey(services, userId))
+    const { reached, release } = hold()
+    client.send({ type: 'token', token })
+    await reached
+    client.send({ type: 'token', token: otherToken })
+    const { code, detail } = await client.next('error')
+    assert.deepEqual([code, /under way/.test(detail)], ['rate_limited', true])
+    release()
+    await client.next('token_accepted')
+    client.send({ type: 'token', token: otherToken })
+    await client.next('token_accepted')
+    await client.flush()
+    assert.deepEqual(client.received, [])
+  })
+
+  test('above the limit of its connection is refused for that', async t => {
+    const { client, token } = await openGatedClient(t)
+    for (let n = 0; n < 10; n++) {
+      client.send({ type: 'token', token })
+      await client.next('token_accepted')
+    }
+    client.send({ type: 'token', token })
+    const { code, detail } = await client.next('error')
+    assert.deepEqual([code, /too often/.test(detail)], ['rate_limited', true])
+  })
+
+  test('with a token of another owner, or an expired one, is refused before a key is loaded, and one without the scope then', async t => {
+    const services = await openServices('sqlite', t)
+    const [ada, eve] = [await services.signIn('ada@example.com'), await services.signIn('eve@example.com')]
+    const loadedKeys: string[] = []
+    const special = { expired: '', narrow: '' }
+    const { log, lines } = recordedLog()
+    const { url } = await openHub(services, t, {
+      log,
+      ports: {
+        meter: services.meter,
+        async verifyToken(token) {
+          const claims = await services.agentTokens.verify(token)
+          if (claims && token === special.expired) return { ...claims, expiresAt: services.clock.now() }
+          return claims && token === special.narrow
+            ? { ...claims, scopes: toScopes(['agents:send']) }
+            : claims
+        },
+        keyStatus(ids) {
+          loadedKeys.push(...ids)
+          return services.apiKeys.findMany(ids)
+        },
+        endingsSince: services.store.endings.since,
+      },
+    })
+    const [key, next] = [await makeKey(services, ada.user.id), await makeKey(services, ada.user.id)]
+    const client = await connect(services, url, key)
+    special.expired = await tokenOf(services, next)
+    for (const token of [
+      special.expired,
+      await tokenOf(services, await makeKey(services, eve.user.id)),
+      'x',
+    ]) {
+      client.send({ type: 'token', token })
+      const { code, detail } = await client.next('error')
+      assert.deepEqual([code, /not valid or not of the same owner/.test(detail)], ['invalid_token', true])
+    }
+    assert.deepEqual([loadedKeys, lines], [[key.id], []])
+    services.clock.advance(1)
+    special.narrow = await tokenOf(services, next)
+    client.send({ type: 'token', token: special.narrow })
+    assert.match((await client.next('error')).detail, /does not open the hub/)
+    assert.deepEqual(loadedKeys, [key.id, next.id])
+  })
+
+  test('with a key that may not open the hub from here is refused, and the old key stays', async t => {
+    const { client, services, userId, key, hub } = await openGatedClient(t)
+    const restricted = await makeKey(services, userId, { allowedNetworks: ['192.0.2.0/24'] })
+    client.send({ type: 'token', token: await tokenOf(services, restricted, '192.0.2.1') })
+    const { code, detail } = await client.next('error')
+    assert.deepEqual([code, /does not open the hub/.test(detail)], ['invalid_token', true])
+    await services.apiKeys.revoke(userId, restricted.id, caller())
+    await client.flush()
+    assert.equal((await hub.connections(userId))[0]!.keyId, key.id)
+  })
+
+  test('whose connection breaks while its key is loaded has no effect', async t => {
+    const { client, services, userId, key, hold, hub } = await openGatedClient(t)
+    const next = await makeKey(services, userId)
+    const token = await tokenOf(services, next)
+    const { reached, release } = hold()
+    client.send({ type: 'token', token })
+    await reached
+    client.socket.terminate()
+    await until('it is held', () => hub.connectionCount === 0)
+    release()
+    await services.apiKeys.findMany([key.id])
+    await wait(0)
+    assert.equal(await hub.sendTo(userId, next.id, 'x'), null, 'it does not have the new key')
+    assert.deepEqual(await hub.sendTo(userId, key.id, 'x'), { delivered: 0, held: 1 })
+  })
+})
+
+test('a connection that ends while its key is loaded requests none to resume, and counts as no refusal', async t => {
+  const gate = { reached: Promise.withResolvers<void>(), released: Promise.withResolvers<void>() }
+  const { services, hub, url, userId, key, addPeer } = await openAmongPeers(t, services => ({
+    ports: {
+      meter: services.meter,
+      verifyToken: services.agentTokens.verify,
+      async keyStatus(ids) {
+        const keyStatuses = await services.apiKeys.findMany(ids)
+        gate.reached.resolve()
+        await gate.released.promise
+        return keyStatuses
+      },
+      endingsSince: services.store.endings.since,
+    },
+  }))
+  const peer = await addPeer({ hasUser: true })
+  const client = new Client(url, await tokenOf(services, key), {
+    headers: connectionOn(peer, userId, key.id).headers(0),
+  })
+  await gate.reached.promise
+  client.socket.close(1000)
+  await client.end()
+  await until('it is gone', () => hub.connectionCount === 0)
+  await services.apiKeys.revoke(userId, key.id, caller())
+  gate.released.resolve()
+  for (let turn = 0; turn < 5; turn++) {
+    await services.apiKeys.findMany([key.id])
+    await wait(0)
+  }
+  assert.ok(!peer.received.some(({ kind }) => kind === 'release'))
+  await services.meter.flush()
+  const usage = (await services.usage.ofKey(userId, key.id)).at(-1)
+  assert.deepEqual(usage?.refused ?? {}, {})
 })
 
 test('a hub that has stopped no longer asks a database that fails for the status of a key', async t => {
