@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe, mock, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import type { RelayMessage } from '../../src/events.ts'
-import { MAX_KEPT_MESSAGES } from '../../src/hub/message-log.ts'
+import { AgentConnection, type ConnectionHost, HEARTBEAT_SECONDS } from '../../src/hub/agent-connection.ts'
+import { KeptMessage, MAX_KEPT_MESSAGES, MessageBudget, MessageLog } from '../../src/hub/message-log.ts'
+import { OwnerLimits } from '../../src/hub/rate-limits.ts'
+import { Registry } from '../../src/hub/registry.ts'
 import { parseResume } from '../../src/hub/resume-token.ts'
+import { createResumptions } from '../../src/hub/resumptions.ts'
+import { createTestClock } from '../support/clock.ts'
 import { until } from '../support/patience.ts'
+import { caller } from '../support/services.ts'
 import { Client, connect, tokenOf } from './fixture.ts'
 import { connectionOn, messageFrame, openAmongPeers, type Peer, parseState } from './support/peers.ts'
 
@@ -248,5 +254,143 @@ describe('a node that shuts down', () => {
     await draining
     assert.ok(!kindsOf(old.received).includes('release'))
     assert.ok(!kindsOf(old.received).includes('adopt'), 'it is leaving')
+  })
+
+  test('hands over a broken connection whose earlier messages its agent has confirmed', async t => {
+    const { services, hub, url, userId, key, addPeer } = await openAmongPeers(t)
+    const peer = await addPeer()
+    const client = await connect(services, url, key)
+    await hub.sendTo(userId, client.id, 'confirmed')
+    await client.next('message')
+    services.clock.advance(HEARTBEAT_SECONDS * 1000)
+    await hub.sweep()
+    hub.tick()
+    await client.flush() // The hub has the client's pong, too.
+    client.socket.terminate()
+    await until('it is held', () => hub.connectionCount === 0)
+    await hub.sendTo(userId, client.id, 'kept')
+    const draining = hub.drain(60_000)
+    const { connections } = await peer.next('adopt')
+    peer.send({ kind: 'release', question: 1, ...connections[0]!, secretHash: null, lastSeq: 0 })
+    const { seq, messages } = parseState(await peer.next('released'))
+    assert.deepEqual([seq, messages.length], [2, 1])
+    await draining
+  })
+})
+
+test('a connection that moves here after its key was revoked ends, though no event says so', async t => {
+  t.after(() => mock.timers.reset())
+  mock.timers.enable({ apis: ['setInterval'] }) // No sweep finds the ending either.
+  const { services, hub, userId, key, addPeer } = await openAmongPeers(t)
+  const old = await addPeer()
+  for (const isRevoked of [false, true]) {
+    if (isRevoked) await services.apiKeys.revoke(userId, key.id, caller())
+    const { identity, release } = connectionOn(old, userId, key.id)
+    old.send({ kind: 'adopt', connections: [identity] })
+    release((await old.next('release')).question)
+    const send = () => hub.sendTo(userId, identity.connectionId, 'x')
+    if (isRevoked) await until('it ended', async () => (await send()) === null)
+    else assert.equal((await send())?.held, 1)
+  }
+})
+
+describe('the memory of kept messages', () => {
+  const REQUEST = { connectionId: 'c', userId: 'ann', keyId: 'key', secretHash: 'hash' }
+
+  /** The resumptions of node `here`, whose only peer is `a`. */
+  const openResumptions = () => {
+    const [clock, registry, budget] = [createTestClock(), new Registry(), new MessageBudget()]
+    const published: RelayMessage[] = []
+    const host: ConnectionHost = {
+      deregister: connection => registry.remove(connection),
+      hold() {},
+      logClose() {},
+    }
+    const resumptions = createResumptions({
+      ...{ clock, registry, budget, host, nodeId: 'here', maxConnectionsPerUser: 10 },
+      relay: {
+        publish: (_to, message) => published.push(message) > 0,
+        currentPeers: () => ['a'],
+        responsivePeers: () => ['a'],
+        flush: async () => {},
+      },
+      locations: { enter: () => undefined },
+      isDraining: () => false,
+      recheck() {},
+      messages: { lastNumber: 0 },
+      ownerLimits: new OwnerLimits(100),
+    })
+    const create = (id: string) => {
+      const claims = { agentId: 'ann', keyId: 'key', scopes: null, expiresAt: 0 }
+      return new AgentConnection(id, null, claims, caller(), clock.now(), host, new MessageLog('ann', budget))
+    }
+    /** A broken connection that keeps its second message, but not its first one. */
+    const addHeld = () => {
+      const connection = create('c')
+      connection.state = 'held'
+      connection.resumeHash = 'hash'
+      registry.add(connection)
+      resumptions.hold(connection)
+      for (const n of [1, 2]) connection.deliver(new KeptMessage(messageFrame(`${n}`), `a:${n}`))
+      connection.log.forget(1)
+    }
+    const claim = (lastSeq: number) =>
+      resumptions.claim(create('new'), { nodeId: 'here', connectionId: 'c', secretHash: 'hash', lastSeq })
+    return { resumptions, registry, budget, published, addHeld, claim }
+  }
+
+  test('is released when a resumption is impossible, since a message is missing, and kept for one that succeeds', () => {
+    for (const [lastSeq, isKept] of [
+      [0, false],
+      [1, true],
+    ] as const) {
+      const { budget, addHeld, claim } = openResumptions()
+      addHeld()
+      assert.ok(budget.total > 0)
+      assert.equal(claim(lastSeq) !== null, isKept)
+      assert.equal(budget.total > 0, isKept)
+    }
+  })
+
+  test('is released when a connection is handed over to another node', async () => {
+    for (const [lastSeq, parts] of [
+      [0, 1],
+      [1, 1],
+    ] as const) {
+      const { resumptions, registry, budget, published, addHeld } = openResumptions()
+      addHeld()
+      resumptions.receive({ kind: 'release', from: 'a', question: 1, ...REQUEST, lastSeq })
+      assert.deepEqual([budget.total, registry.size, registry.heldCount], [0, 0, 0])
+      await setImmediate()
+      const answers = published.flatMap(message => (message.kind === 'released' ? message : []))
+      assert.deepEqual(
+        answers.map(answer => [answer.parts, Object.keys(JSON.parse(answer.text)).length > 0]),
+        [[parts, lastSeq === 1]],
+      )
+    }
+  })
+
+  test('is used once for a message that arrives both with a connection that moves and on its new node', async () => {
+    const { resumptions, registry, budget, published } = openResumptions()
+    const { secretHash: _, ...identity } = REQUEST
+    resumptions.receive({ kind: 'adopt', from: 'a', connections: [identity] })
+    await setImmediate()
+    const request = published.find(message => message.kind === 'release')!
+    resumptions.receive(request)
+    const connection = registry.byId.get('c')!
+    const message = new KeptMessage(messageFrame('1'), 'a:1')
+    connection.deliver(message)
+    const bytesOfOne = budget.total
+    const state = {
+      ...{ seq: 1, heldSeq: 0, heldMs: 0, secretHash: 'hash', address: '::1', client: null, sends: null },
+      ...{ passed: [], messages: [['a:1', messageFrame('1')]] },
+    }
+    const answer = { kind: 'released', from: 'a', question: 1, part: 0, parts: 1 } as const
+    resumptions.receive({ ...answer, text: JSON.stringify(state) })
+    await setImmediate()
+    assert.deepEqual([connection.state, connection.log.seq, budget.total], ['held', 1, bytesOfOne])
+    assert.deepEqual([registry.arriving.size, registry.unordered.size], [0, 0])
+    resumptions.endHeld()
+    assert.deepEqual([connection.state, budget.total], ['closed', 0])
   })
 })
