@@ -381,7 +381,7 @@ describe('the response of a refused handshake', () => {
       ],
     ]
     for (const [headers, expectedCode, sentence, field] of refusals) {
-      const { code, detail, errors } = await refusedUpgrade(hub, headers)
+      const { code, detail, errors } = await refusalOfUpgrade(hub, headers)
       const what = JSON.stringify(headers).slice(0, 80)
       assert.equal(code, expectedCode, what)
       assert.match(errors?.[0]?.message ?? detail ?? '', sentence, what)
@@ -393,7 +393,7 @@ describe('the response of a refused handshake', () => {
       { field: 'Sec-WebSocket-Key', message: 'Missing or invalid Sec-WebSocket-Key header.' },
     ])
     const draining = hub.drain(0)
-    const { code, detail, retry_after } = await refusedUpgrade(hub, { authorization })
+    const { code, detail, retry_after } = await refusalOfUpgrade(hub, { authorization })
     assert.deepEqual([code, retry_after], ['unavailable', 1])
     assert.match(detail ?? '', /shutting down.*\.$/)
     await draining
