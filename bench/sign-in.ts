@@ -25,8 +25,8 @@ import { startSilentMail } from './support/silent-mail.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Measures each call of a sign-in, compared with a floor that runs only its SQL statements, and on SQLite the effect of
- * shared commits.
+ * Measures each call of a sign-in, compared with the unavoidable work for it, mostly its SQL statements
+ * (support/sql-floor.ts), and on SQLite the effect of shared commits.
  */
 
 const ROUNDS = QUICK ? 3 : 5

@@ -20,8 +20,8 @@ export interface ReplayStore {
    */
   lastDeletionChange(userId: string): Promise<Instant | null>
   /**
-   * Whether the endings have a row of this key (revoked, rotated or restricted) that is dated after `since`. Rows are
-   * kept for an hour.
+   * Whether the table of endings has a row of this key (revoked, rotated or restricted) with a time after `since`. The
+   * rows are kept for an hour.
    */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
   /** The number of the app's secrets that were added before `before` and are not among `hashes`. */

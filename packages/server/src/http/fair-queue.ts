@@ -41,8 +41,8 @@ export const MAX_QUEUED = 10_000
 /** The flow of a request: the requests of one network with the same credential, which take turns with other flows. */
 export interface Flow {
   /**
-   * The last characters of the presented credential, the path of a probe, or empty; unique within the network. The
-   * credential is not verified, so clients may invent many.
+   * The path for a health check, otherwise the last characters of the presented credential, or empty without one;
+   * unique within the network. The credential is not verified, so clients may invent many.
    */
   id: string
   network: string

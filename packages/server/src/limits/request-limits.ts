@@ -60,7 +60,7 @@ export interface RequestLimits {
   take(subjectLimits: readonly SubjectLimits[], count: number): RateLimitState[] | Promise<RateLimitState[]>
   /** The current state of the windows; if this node has no share of a subject, it is read from the database. */
   peek(subjectLimits: readonly SubjectLimits[]): Promise<RateLimitState[]>
-  /** Called periodically: renews this node's lease, lowers shares that others claim, and releases those left idle. */
+  /** Called periodically: renews this node's lease, releases unused shares, and lowers those that others ask for. */
   sweep(): Promise<void>
   /** Called at shutdown: releases all shares, so that other nodes know the counts at once. */
   releaseAll(): Promise<void>

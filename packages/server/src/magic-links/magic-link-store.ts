@@ -37,8 +37,8 @@ export interface MagicLinkStore {
   /** Blocks sign-ins to the address and new links to it until the transaction ends. Must precede the account's lock. */
   lockAddress(email: EmailAddress): Promise<void>
   /**
-   * Replaces the address by `erased` in its links, and deletes its buckets unless it has a `+tag` (`ownBucketNamesOf`).
-   * Call it only after `lockAddress`.
+   * Replaces the address by `erased` in its links. Deletes its buckets too, unless it has a `+tag` and so shares them
+   * with other addresses (`ownBucketNamesOf`). Call it only after `lockAddress`.
    */
   forgetAddress(email: EmailAddress, erased: ErasedAddress): Promise<void>
   /** Times of a bucket's sends after `since`, newest first, at most `limit`. Takes no lock. */

@@ -12,7 +12,7 @@ import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 const TEST_INTERVAL_MS = 5000
 const CONNECT_TIMEOUT_MS = 2000
 const MAX_BACKOFF_MS = 5000
-/** How long the start waits for Redis. Then the node starts without it: the sweep finds endings without events. */
+/** How long the start waits for Redis. Then the node starts without it, and learns of endings by the sweep alone. */
 const START_TIMEOUT_MS = 2000
 
 /**

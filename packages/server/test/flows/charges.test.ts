@@ -110,15 +110,15 @@ forEachEngine(engine => {
       return (await services.apiKeys.create(userId, newKey, caller())).apiKey.id
     }
     await charges.charge(HUB_APP, wantedCharge, 'used-key-00000001')
-    const rejects = (change: object, key: string, refusal: object) =>
+    const assertRefused = (change: object, key: string, refusal: object) =>
       assert.rejects(charges.charge(HUB_APP, { ...wantedCharge, ...change }, key), refusal)
-    await rejects({ amount: 2 * CENT }, 'used-key-00000001', {
+    await assertRefused({ amount: 2 * CENT }, 'used-key-00000001', {
       message: 'This Idempotency-Key was used for another charge. Use a new one for each charge.',
     })
-    await rejects({ amount: TRIAL_CREDIT }, 'too-much-00000001', {
+    await assertRefused({ amount: TRIAL_CREDIT }, 'too-much-00000001', {
       message: "The user's balance is too low for this amount. Nothing was charged.",
     })
-    await rejects({ userId: newId(1) }, 'nobody-0000000001', {
+    await assertRefused({ userId: newId(1) }, 'nobody-0000000001', {
       message: /^This user has not authorised the app to charge the balance/,
     })
     for (const [per, period, retryAfter] of [

@@ -60,13 +60,13 @@ forEachEngine(engine => {
     await gate.reached
     clock.advance(9 * SECOND)
     const feed = createRevocations({ storage, clock })
-    const feedBefore = await feed.since(null, 100)
-    assert.deepEqual(feedBefore!.endings, [])
+    const pageBefore = await feed.since(null, 100)
+    assert.deepEqual(pageBefore!.endings, [])
     gate.open()
     await pendingEnd
-    const feedAfter = await feed.since(feedBefore!.cursor, 100)
+    const pageAfter = await feed.since(pageBefore!.cursor, 100)
     assert.deepEqual(
-      feedAfter!.endings.map(({ subjectId }) => subjectId),
+      pageAfter!.endings.map(({ subjectId }) => subjectId),
       [session.id],
     )
   })

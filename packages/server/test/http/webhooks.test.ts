@@ -79,8 +79,8 @@ forEachEngine(engine => {
     )
     assert.deepEqual((await lastAuditEvent()).after, { events: [], enabled: false, disabled_by: 'person' })
     assert.equal((await call('PATCH', path, { enabled: true })).body.disabled_at, null)
-    const urlChange = await call('PATCH', path, { url: `${endpoint.url}/other` })
-    assert.equal(urlChange.body.url, `${endpoint.url}/other`)
+    const urlChangeAnswer = await call('PATCH', path, { url: `${endpoint.url}/other` })
+    assert.equal(urlChangeAnswer.body.url, `${endpoint.url}/other`)
     assert.equal((await lastAuditEvent()).after!.url, 'changed')
     assert.equal((await call('DELETE', path)).status, 204)
     for (const [method, missing] of [

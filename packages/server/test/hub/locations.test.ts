@@ -290,11 +290,11 @@ describe('the record of the nodes of a user', () => {
     await beat()
     await beat(5000)
     database.beforeWrite = async () => {}
-    const failedCount = writes.length
+    const failedWriteCount = writes.length
     await beat(5000)
-    await until('the node was removed', () => writes.length > failedCount)
+    await until('the node was removed', () => writes.length > failedWriteCount)
     await beat()
-    assert.deepEqual([writes.slice(failedCount), await recordedNodes()], [['leave'], []])
+    assert.deepEqual([writes.slice(failedWriteCount), await recordedNodes()], [['leave'], []])
   })
 
   test('keeps a node whose record could not be removed only until the database works again', async t => {

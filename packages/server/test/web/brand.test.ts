@@ -218,13 +218,13 @@ test('what is static is compressed as the client asks, with a tag for each codin
     assert.ok(decode(answer.body).equals(uncompressed.body), accepted)
     if (coding) assert.ok(answer.body.length < uncompressed.body.length / 3)
     tags.add(answer.headers.etag)
-    const notModified = await getRaw(url, {
+    const notModifiedAnswer = await getRaw(url, {
       'accept-encoding': accepted,
       'if-none-match': `"x", W/${answer.headers.etag}`,
     })
-    assert.equal(notModified.status, 304)
-    assert.equal(notModified.body.length, 0)
-    assert.equal(notModified.headers.etag, answer.headers.etag)
+    assert.equal(notModifiedAnswer.status, 304)
+    assert.equal(notModifiedAnswer.body.length, 0)
+    assert.equal(notModifiedAnswer.headers.etag, answer.headers.etag)
   }
   assert.equal(tags.size, 3)
   assert.equal(

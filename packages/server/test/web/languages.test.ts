@@ -140,10 +140,10 @@ test('an app asks for the language of a sign-in to it', async t => {
   const answer = await client.get('/oauth/authorize?client_id=nobody&ui_locales=fi+de-AT+en')
   assert.match(await answer.text(), /<html lang="de"/)
   assert.match(await (await client.get('/sign-in')).text(), /Bei Keyway anmelden/)
-  const tooManyTags = await createClient(web.url).get(
+  const tooManyTagsResponse = await createClient(web.url).get(
     `/oauth/authorize?client_id=nobody&ui_locales=${'fi+'.repeat(20)}de`,
   )
-  assert.match(await tooManyTags.text(), /<html lang="en"/)
+  assert.match(await tooManyTagsResponse.text(), /<html lang="en"/)
 })
 
 test('an app asks for it in a pushed request too, and where it signs a person out', async t => {
