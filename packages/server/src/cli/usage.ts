@@ -86,7 +86,10 @@ function tableOf(buckets: readonly UsageBucket[]): string {
   )
 }
 
-/** Whether a bucket's value is a count or an amount above zero; a bucket without such a value is not shown. */
+/**
+ * Whether a bucket's value is a count or an amount above zero, or an object (`refused`) with members. A bucket without
+ * such a value is not shown.
+ */
 function isNonZero(value: unknown): boolean {
   if (typeof value === 'number') return value > 0
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0

@@ -26,8 +26,8 @@ export interface FeedPage {
 
 export interface Revocations {
   /**
-   * Endings after `cursor`, oldest first; those of the last 20 minutes if it is null or older. A later page may repeat
-   * entries, since transactions may commit late; consumers must deduplicate. Null for an invalid cursor.
+   * Endings after `cursor`, oldest first; those of the last 20 minutes if `cursor` is null or older than that. A later
+   * page may repeat entries, since transactions may commit late; consumers must deduplicate. Null for an invalid cursor.
    */
   since(cursor: string | null, limit: number): Promise<FeedPage | null>
   /**

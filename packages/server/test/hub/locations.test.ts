@@ -408,7 +408,7 @@ async function openInProcess(t: TestContext): Promise<{
   return { services, key, open: overrides => openHub(services, t, overrides) }
 }
 
-/** The events of a node that reads only the channel of all nodes, not one of its own. */
+/** The events of a node that uses only the channel of all nodes: it follows no channel of its own. */
 function withoutOwnChannel({ storage: { events } }: Services): HubDeps['events'] {
   return { publish: event => events.publish(event), subscribe: events.subscribe }
 }

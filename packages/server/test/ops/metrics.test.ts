@@ -116,9 +116,9 @@ test('recording a response takes a few microseconds at most', () => {
     return ((performance.now() - startedAt) * 1000) / 2000
   })
   // The fastest batch counts, since the load of the machine slows down the others.
-  const microseconds = Math.min(...batches)
-  assert.ok(microseconds < 20, `${microseconds.toFixed(2)} µs`)
-  console.log(`recording an answer: ${microseconds.toFixed(2)} µs`)
+  const fastestMicroseconds = Math.min(...batches)
+  assert.ok(fastestMicroseconds < 20, `${fastestMicroseconds.toFixed(2)} µs`)
+  console.log(`recording an answer: ${fastestMicroseconds.toFixed(2)} µs`)
 })
 
 /** The requests are like those of nginx with only `proxy_pass`: from this machine, with a local Host, nothing added. */
