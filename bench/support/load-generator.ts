@@ -124,8 +124,8 @@ function openConnection(
           filledBytes += length
           if (filledBytes < answerLength(answerBuffer, filledBytes)) return true
           const status = answerBuffer.toString('latin1', 9, 12)
-          connection.lastAnswer = () =>
-            answerBuffer.toString('latin1', 0, Math.min(filledBytes || length, 2000))
+          const shownBytes = Math.min(filledBytes, 2000)
+          connection.lastAnswer = () => answerBuffer.toString('latin1', 0, shownBytes)
           filledBytes = 0
           onAnswer(connection, performance.now() - sentAt, status)
           return true

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { HOUR } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
-import { CODE_WINDOW } from '../../src/magic-links/code-limits.ts'
+import { CODE_WINDOW, MAX_CODE_TRIES } from '../../src/magic-links/code-limits.ts'
 import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
 import { mailboxHashOf } from '../../src/magic-links/typed-code.ts'
 import type { DatabaseStorage } from '../../src/storage/database.ts'
@@ -112,7 +112,7 @@ forEachEngine(engine => {
       const link = await services.sendTo(ANN)
       const wrongProof = {
         loginId: link.loginId,
-        code: `${link.code[0] === '0' ? 1 : 0}${link.code.slice(1)}`,
+        code: otherCode(link.code),
       }
       const verification = services.magicLinks.verify({ ...wrongProof, email: ANN }, 'api', caller())
       assert.equal(await refusedWith(verification), 'magic_link_invalid')
@@ -154,6 +154,22 @@ forEachEngine(engine => {
     const usedLink = await services.sendTo(ANN)
     await services.magicLinks.verify({ token: usedLink.token, email: ANN }, 'api', caller())
     const linkRequest = { email: ANN, appId: 'console' }
+    const { sessions, users } = services
+    const { tokens: reusedTokens } = await services.signIn(address('bob@example.com'))
+    const { tokens: successors } = await sessions.refresh(reusedTokens.refreshToken, null, caller())
+    await sessions.refresh(successors.refreshToken, null, caller())
+    const refreshAgain = (node = services) => node.sessions.refresh(reusedTokens.refreshToken, null, caller())
+    assert.equal(await refusedWith(refreshAgain()), 'refresh_token_reused')
+    const suspendedEmail = address('carol@example.com')
+    const { user: suspendedUser } = await services.signIn(suspendedEmail)
+    await users.suspend(suspendedUser.id)
+    const suspendedLink = await services.sendTo(suspendedEmail)
+    const guessedEmail = address('dave@example.com')
+    const guessedLink = await services.sendTo(guessedEmail)
+    const typeCode = (code: string, node = services) =>
+      node.magicLinks.verify({ loginId: guessedLink.loginId, code, email: guessedEmail }, 'api', caller())
+    for (let tries = 0; tries < MAX_CODE_TRIES; tries++)
+      assert.equal(await refusedWith(typeCode(otherCode(guessedLink.code))), 'magic_link_invalid')
     hooks.transactions = 0
     const calls: [string, () => Promise<unknown>][] = [
       ['key_limit_reached', () => nodeCountingTransactions.apiKeys.create(user.id, NEW_KEY, caller())],
@@ -182,6 +198,17 @@ forEachEngine(engine => {
           nodeCountingTransactions.magicLinks.verify({ token: usedLink.token, email: ANN }, 'api', caller()),
       ],
       ['rate_limited', () => nodeCountingTransactions.magicLinks.send(linkRequest, caller())],
+      ['refresh_token_reused', () => refreshAgain(nodeCountingTransactions)],
+      [
+        'account_suspended',
+        () =>
+          nodeCountingTransactions.magicLinks.verify(
+            { token: suspendedLink.token, email: suspendedEmail },
+            'api',
+            caller(),
+          ),
+      ],
+      ['rate_limited', () => typeCode(guessedLink.code, nodeCountingTransactions)],
     ]
     for (const [code, call] of calls) assert.equal(await refusedWith(call()), code)
     assert.equal(hooks.transactions, 0)
@@ -214,3 +241,7 @@ forEachEngine(engine => {
     assert.equal(await changeNetworks(['192.0.2.1/32'], 'person'), 'not_found')
   })
 })
+
+function otherCode(code: string): string {
+  return `${code[0] === '0' ? 1 : 0}${code.slice(1)}`
+}
