@@ -139,7 +139,11 @@ function clientOf(userAgent: string | undefined): string | null {
   return userAgent.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, MAX_CLIENT_LENGTH) || null
 }
 
-/** Whether a host name is `localhost`, or a loopback address, with or without brackets. */
+/**
+ * Whether a host name is `localhost`, or a loopback address, with or without brackets. Unlike with `isLoopbackHost`, its
+ * subdomains do not count: a resolver may ask a DNS server for them, so a page could name another machine first and this
+ * one later.
+ */
 export function isLoopbackName(hostname: string): boolean {
   return hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''))
 }
