@@ -45,7 +45,7 @@ const COOKIE_VALUE = /^([\w.-]+)~([\w.-]+)~([\w-]+)$/
  *     for (const cookie of tokens.setCookies) response.headers.append('set-cookie', cookie)
  *
  * Concurrent requests with one expired token share one refresh within a process. Different processes send the same
- * Idempotency-Key, which is derived from the token and the secret, so all get the same successor.
+ * Idempotency-Key, which is derived from the token and the secret, so all get the same new tokens.
  *
  * @throws KeywayError `invalid_configuration` for an invalid option; the store's methods throw `bad_response` for
  *   tokens that no cookie can hold

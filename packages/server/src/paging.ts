@@ -38,8 +38,8 @@ export function page<Row, Item>(slice: Slice<Row>, toItem: (row: Row) => Item): 
 }
 
 /**
- * Opaque to clients, but not secret: a forged cursor cannot reveal other users' rows, since every list is scoped by
- * its owner.
+ * Opaque to clients, but not secret: a forged cursor only names another position in the same list, and every list
+ * contains only rows that its reader may see.
  */
 export function encodeCursor(position: Position): string {
   return Buffer.from(`${position.at.toString(36)}.${position.id}`).toString('base64url')

@@ -9,7 +9,7 @@ export interface ProblemKind {
   help: string
   /** The refusal may be a failed guess of a credential, which counts in the failure limits of the client's network. */
   isGuess?: true
-  /** The request log records it at `info`, since it may be part of an attack. */
+  /** The request log records the refusal at `info`, since it may be part of an attack. */
   isLogged?: true
 }
 

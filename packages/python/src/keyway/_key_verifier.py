@@ -32,7 +32,7 @@ class _PendingVerification(NamedTuple):
 
 
 class KeyVerifier:
-    """Sends verifications that had to wait for other requests together in one, which saves most requests under load."""
+    """Sends a verification at once while few requests are in progress; those that had to wait share one request."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -28,7 +28,7 @@ export const SOCKET_LIMITS: SocketLimits = {
 export interface SocketLimiter {
   /** Must be called when a pipelined request starts: the connection is no longer idle. */
   resume(socket: Socket): void
-  /** Must be called for a connection that is being upgraded: it no longer counts here. */
+  /** Must be called for a connection that is being upgraded: these limits no longer apply to it. */
   release(socket: Socket): void
   /** Whether a connection exists from which nothing has been read yet. */
   awaitsFirstRequest(): boolean

@@ -88,7 +88,7 @@ export interface Hub {
   sendTo(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
   /**
    * Sends a request to one connection, as an agent would, and awaits the answer for some seconds. Null if the request
-   * reached no connection: the user has no such one, or `data` is too long or too deep for a frame.
+   * reached no connection: the user has none with this id, or `data` is too long or too deep for a frame.
    *
    * @throws KeywayError `rate_limited`
    */

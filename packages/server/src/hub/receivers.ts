@@ -10,8 +10,8 @@ import type { Registry } from './registry.ts'
 /** Maximum number of targets (ids of connections or keys) in one command to another node. */
 const BATCH_SIZE = 500
 /**
- * A node relies on absences that others reported (absences.ts) only while everything that they published up to this
- * long ago is known to have arrived.
+ * A node relies on absences that other nodes reported (absences.ts) only while it has certainly received all events
+ * that they published longer ago than this.
  */
 const MAX_LAG_MS = 2 * SECOND
 /** A node that a notice has not reached after this time lags by more than MAX_LAG_MS, and relies on no absence. */
@@ -118,7 +118,7 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
     return [...absences].filter(([nodeId, { until }]) => until >= now && peers.includes(nodeId))
   }
 
-  /** Schedules the promised notices of the connection or key with the id `target`; false if none was promised. */
+  /** Schedules the notice of `target`, an id or key, to each node that was promised it; false if none was. */
   function schedule(userId: string, target: string): boolean {
     const nodes = nodesRelyingOn(userId, target)
     for (const [nodeId, absence] of nodes) {

@@ -40,7 +40,7 @@ interface Watch {
   /** Watchers that have not received the whole list yet. */
   catchingUp: Map<AgentConnection, CatchUp>
   startedAt: Instant
-  /** When all nodes were last queried. */
+  /** When all nodes that may have connections of the user were last queried for them. */
   comparedAt: Instant
   /** Whether the user's connections on every node are known: reported by the node, or read from the database. */
   isComplete: boolean

@@ -230,8 +230,8 @@ export function createRequestLimits({
       const row = await store.read(subject.name)
       const sharedState = await readState(row)
       const now = clock.now()
-      // Before the first claim there is nothing to reset. Otherwise another node declared this one dead and moved its
-      // requests to `past`, where they count already.
+      // If this node held shares before, another node declared it dead and moved its requests to `past`, where they
+      // count already. Before the first claim there is nothing to reset.
       if (!isHolder(sharedState, holderId)) subject.resetCounts()
       if (how === 'release') subject.dropShares()
       const isDone =

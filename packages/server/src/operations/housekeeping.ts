@@ -47,8 +47,8 @@ export const RETENTION = {
    */
   usageFlushes: 30 * DAY,
   /**
-   * Longer than the feed of revocations (20 minutes) and the hubs' sweep go back. Within this time a replay of the
-   * journal (failover-replay.ts) can tell whether a key's networks changed.
+   * Neither the feed of revocations (20 minutes) nor the hubs' sweep reads older endings. A replay of the journal
+   * (failover-replay.ts) needs them to find out whether a key's networks were changed after the entry that it replays.
    */
   endings: HOUR,
   /** Counted from the end of a dead node's lease of its shares. Longer than any window of a request limit (a day). */

@@ -91,7 +91,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     const oldNode = await imitateOldNode(t, url, redis?.url)
     const userId = session.user.id
 
-    // Unsealed hints are ignored before the node that sends them is listed.
+    // Unsealed events are ignored until the node that sends them is registered.
     await oldNode.publish({ type: 'user.changed', userId })
     await wait(300)
     assert.equal(receivedTypes.length, 0)
@@ -102,7 +102,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
       await oldNode.publish({ type: 'user.changed', userId })
       return receivedTypes.includes('user.changed')
     })
-    // A flood of unsealed hints, which anybody can forge, is delivered at intervals and without duplicates.
+    // A flood of unsealed events, which anybody can forge, is delivered at intervals and without duplicates.
     const receivedBefore = receivedTypes.length
     const floodedAt = performance.now()
     for (let round = 0; round < 10; round++)

@@ -136,7 +136,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
     }
   }
 
-  /** Renames a key; returns whether a success was answered. A key without an answer may have been renamed or not. */
+  /** Renames a key; returns whether a success was answered. If not, the key may nevertheless have been renamed. */
   async function renameKey(id: string, index: number, name: string): Promise<boolean> {
     const counts = actCounts.get(id)!
     try {

@@ -79,7 +79,8 @@ describe('sqlite', () => {
         }
         tx.publish({ type: 'user.changed', userId: name })
       })
-    // A batch that is 20 ms old is committed, so on a busy machine the two would not share a commit.
+    // The clock stands still, since a batch is committed once it is 20 ms old: on a busy machine the two transactions
+    // might otherwise not share a commit.
     const now = performance.now()
     const stoppedClock = t.mock.method(performance, 'now', () => now)
     const outcomes = await Promise.allSettled([write('neighbour', false), write('breaking', true)])

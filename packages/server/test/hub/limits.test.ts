@@ -153,8 +153,8 @@ describe('limits over all connections of one owner', () => {
   test('a connection with which its owner goes far beyond the limit is closed with 4429', async t => {
     const { services, url, key, hub } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
     const [flooding] = await connectMany(services, url, key, 2)
-    // Each message counts as eight frames. After 125 of them the owner's limit is used up, after 250 twice that; the
-    // connection alone could send 400 frames.
+    // For the owner's limit each message counts as eight frames: 125 messages use it up, and 250 exceed it by as much
+    // again. For the connection's own limit, which closes it after 400 frames, each counts as one.
     for (let n = 0; n < 251; n++)
       flooding!.send({ type: 'send', id: `${n}`, to: 'unknown', data: 'x'.repeat(60_000) })
     assert.equal(await flooding!.end(), '4429 rate_limited')

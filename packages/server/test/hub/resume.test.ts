@@ -403,7 +403,7 @@ async function resumeUntilRefused(
   }
 }
 
-/** 100 KiB at once and 50 a second. */
+/** Allows 50 KiB a second, and twice as much at once. */
 const LOW_DELIVERY_LIMIT = { deliveryMibPerUser: 50 / 1024 }
 
 describe('messages that are sent again', () => {
