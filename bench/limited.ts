@@ -22,7 +22,7 @@ const LIMITED_KEY = 0
 /** The key's limit: exchanges in a second. */
 const LIMIT = 100
 const SENT_PER_SECOND = 3 * LIMIT
-const OTHERS_PER_SECOND = 500
+const SENT_BY_OTHERS_PER_SECOND = 500
 const CONNECTIONS = 32
 const ROUNDS = QUICK ? 3 : 9
 const RUN_MS = QUICK ? 1500 : 4000
@@ -88,7 +88,10 @@ for (const [deployment, nodes] of deployments) {
 }
 report(
   'limited',
-  { [`${OTHERS_PER_SECOND} exchanges a second of others, ${SENT_PER_SECOND} of a key with ${LIMIT}`]: rows },
+  {
+    [`${SENT_BY_OTHERS_PER_SECOND} exchanges a second of others, ${SENT_PER_SECOND} of a key with ${LIMIT}`]:
+      rows,
+  },
   targets,
 )
 
@@ -107,7 +110,7 @@ function run({ port, pid }: RunningProcess, durationMs = RUN_MS): Promise<Measur
     path: '/auth/agent-token',
     bodies: otherBodies,
   }
-  return load.run({ ...job, warmUpMs: 500, durationMs, rate: OTHERS_PER_SECOND }, pid)
+  return load.run({ ...job, warmUpMs: 500, durationMs, rate: SENT_BY_OTHERS_PER_SECOND }, pid)
 }
 
 /** Sends exchanges of the limited key until `stop`, which resolves with the number of answers 200 per second. */

@@ -94,8 +94,13 @@ async function measure(
     for (let round = -1; round < ROUNDS; round++)
       for (const [owner, size] of SIZES.entries()) {
         const job = { port: server.port, connections: 1, method: 'GET', bodies: [''], rate: null }
-        const timing = { path: pathOf(size), headers: headers[owner]!, warmUpMs: 100, durationMs: RUN_MS }
-        const run = await generator.run({ ...job, ...timing }, server.pid)
+        const requestOptions = {
+          path: pathOf(size),
+          headers: headers[owner]!,
+          warmUpMs: 100,
+          durationMs: RUN_MS,
+        }
+        const run = await generator.run({ ...job, ...requestOptions }, server.pid)
         if (round >= 0) runs[owner]!.push(run)
       }
     const ratios = runs[1]!.map((run, round) => run.p50 / runs[0]![round]!.p50)

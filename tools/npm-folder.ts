@@ -57,11 +57,13 @@ export async function installOnce(folder: string): Promise<boolean> {
 }
 
 async function install(folder: string): Promise<void> {
-  const isDone = await createInStaging(folder, 'node_modules', async staging => {
+  const isDone = await createInStaging(folder, 'node_modules', async stagingFolder => {
     for (const name of INSTALL_INPUTS) {
-      if (existsSync(join(folder, name))) await copyFile(join(folder, name), join(staging, name))
+      if (existsSync(join(folder, name))) await copyFile(join(folder, name), join(stagingFolder, name))
     }
-    return (await run('npm', ['ci', '--ignore-scripts', '--silent'], staging)) && isInstalled(staging)
+    return (
+      (await run('npm', ['ci', '--ignore-scripts', '--silent'], stagingFolder)) && isInstalled(stagingFolder)
+    )
   })
   if (!isDone) await writeFile(join(folder, FAILURE_MARKER), '')
 }
@@ -80,20 +82,20 @@ async function failedSince(folder: string, instant: number): Promise<boolean> {
 export async function createInStaging(
   folder: string,
   path: string,
-  make: (staging: string) => Promise<boolean>,
+  make: (stagingFolder: string) => Promise<boolean>,
 ): Promise<boolean> {
   for (const name of await readdir(folder)) {
     if (name.startsWith(STAGING_PREFIX)) await remove(join(folder, name))
   }
-  const staging = await mkdtemp(join(folder, STAGING_PREFIX))
-  const isComplete = await make(staging)
+  const stagingFolder = await mkdtemp(join(folder, STAGING_PREFIX))
+  const isComplete = await make(stagingFolder)
   if (isComplete) {
     const name = path.split('/').at(-1)!
     // Renamed before it is removed, so that no process sees a partially removed folder.
-    if (existsSync(join(folder, path))) await rename(join(folder, path), join(staging, 'previous'))
-    await rename(join(staging, name), join(folder, path))
+    if (existsSync(join(folder, path))) await rename(join(folder, path), join(stagingFolder, 'previous'))
+    await rename(join(stagingFolder, name), join(folder, path))
   }
-  await remove(staging)
+  await remove(stagingFolder)
   return isComplete
 }
 

@@ -28,7 +28,7 @@ export async function startLoad(): Promise<Load> {
       await once(child, 'message')
       const cpuSecondsBefore = { all: sumOf(cpuSeconds), eventLoop: sumOf(mainThreadCpuSeconds) }
       const [result] = (await once(child, 'message')) as [LoadResult]
-      const usedSeconds = sumOf(cpuSeconds) - cpuSecondsBefore.all
+      const usedCpuSeconds = sumOf(cpuSeconds) - cpuSecondsBefore.all
       const eventLoopSeconds = sumOf(mainThreadCpuSeconds) - cpuSecondsBefore.eventLoop
       if (result.failed > 0 || result.answered === 0) {
         throw new Error(`${result.failed} requests failed, ${result.answered} succeeded: ${result.failure}`)
@@ -36,7 +36,7 @@ export async function startLoad(): Promise<Load> {
       return {
         ...result,
         perSecond: result.answered / result.seconds,
-        cpuMicroseconds: (usedSeconds * 1e6) / result.answered,
+        cpuMicroseconds: (usedCpuSeconds * 1e6) / result.answered,
         eventLoopMicroseconds: (eventLoopSeconds * 1e6) / result.answered,
       }
     },

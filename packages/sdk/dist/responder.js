@@ -65,8 +65,8 @@ async function answerOf(handle) {
         return { result: (await handle()) ?? null };
     }
     catch (error) {
-        const ownCode = error instanceof KeywayError ? error.reason : undefined;
-        return errorAnswer(ownCode ?? 'failed', error instanceof Error ? error.message : String(error));
+        const chosenCode = error instanceof KeywayError ? error.reason : undefined;
+        return errorAnswer(chosenCode ?? 'failed', error instanceof Error ? error.message : String(error));
     }
 }
 function errorAnswer(code, message) {

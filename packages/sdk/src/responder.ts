@@ -79,8 +79,8 @@ async function answerOf(handle: () => Promise<Json | undefined>): Promise<Answer
   try {
     return { result: (await handle()) ?? null }
   } catch (error) {
-    const ownCode = error instanceof KeywayError ? error.reason : undefined
-    return errorAnswer(ownCode ?? 'failed', error instanceof Error ? error.message : String(error))
+    const chosenCode = error instanceof KeywayError ? error.reason : undefined
+    return errorAnswer(chosenCode ?? 'failed', error instanceof Error ? error.message : String(error))
   }
 }
 

@@ -125,8 +125,8 @@ describe('against the real service', { concurrency: 3 }, () => {
     const { error } = await events.stopped.next()
     assert.equal(error?.code, 'revoked')
     assert.match(error!.message, /Make a new key/)
-    const eventsAfter = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
-    assert.equal((await eventsAfter.stopped.next()).error?.code, 'api_key_revoked')
+    const eventsOfRefusedAgent = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
+    assert.equal((await eventsOfRefusedAgent.stopped.next()).error?.code, 'api_key_revoked')
   })
 
   test('the expiry of the key stops its agent', async () => {

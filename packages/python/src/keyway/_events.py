@@ -141,9 +141,9 @@ class Emitter:
         if inspect.isawaitable(result):
             task = asyncio.ensure_future(result)
             self._running.add(task)
-            task.add_done_callback(self._done)
+            task.add_done_callback(self._on_listener_done)
 
-    def _done(self, task: asyncio.Future[Any]) -> None:
+    def _on_listener_done(self, task: asyncio.Future[Any]) -> None:
         self._running.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:

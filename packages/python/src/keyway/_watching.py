@@ -67,7 +67,7 @@ class Watching:
     def watch_over(self, connection: HubConnection) -> None:
         """Moves the watch to this connection, over which the hub then sends a new list; ends it if there are no
         iterators."""
-        self._reset()
+        self._stop_watching()
         if self._streams:
             self._watched_over, self._partial_list = connection, []
             connection.send({"type": "watch", "id": WATCH_ID})
@@ -103,7 +103,7 @@ class Watching:
 
     def end(self, error: KeywayError | None) -> bool:
         """Ends all iterators, with the error if there is one. Returns whether there were any."""
-        self._reset()
+        self._stop_watching()
         streams, self._streams = self._streams, set()
         for stream in streams:
             stream.end(error)
@@ -128,9 +128,9 @@ class Watching:
         self._streams.discard(stream)
         if not self._streams and self._watched_over:
             self._watched_over.send({"type": "unwatch"})
-            self._reset()
+            self._stop_watching()
 
-    def _reset(self) -> None:
+    def _stop_watching(self) -> None:
         if self._cancel_retry:
             self._cancel_retry()
         self._watched_over = self._cancel_retry = None

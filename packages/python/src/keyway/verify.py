@@ -64,7 +64,7 @@ async def verify_agent_token(
     :param now: returns the current time in seconds since 1970
     :raises KeywayError: `invalid_token` if it is not valid, `unavailable` if the issuer's keys cannot be fetched
     """
-    claims = await _verified(token, "agent_ws", issuer, ssl)
+    claims = await _verified_claims(token, "agent_ws", issuer, ssl)
     _check_claims(claims, "agent_ws", issuer, audience, now())
     _require_texts(claims, "agent_id", "app_id", "key_id")
     if claims["agent_id"] != claims["sub"]:
@@ -76,13 +76,13 @@ async def verify_access_token(
     token: str, *, issuer: str, audience: str | None = None, ssl: Any = None, now: Callable[[], float] = time.time
 ) -> AccessTokenClaims:
     """Verifies an access token, like `verify_agent_token`. `audience` defaults to the issuer."""
-    claims = await _verified(token, "at+jwt", issuer, ssl)
+    claims = await _verified_claims(token, "at+jwt", issuer, ssl)
     _check_claims(claims, "access", issuer, audience or issuer, now())
     _require_texts(claims, "client_id", "sid", "role")
     return cast(AccessTokenClaims, claims)
 
 
-async def _verified(token: str, typ: str, issuer: str, ssl: Any) -> dict[str, Any]:
+async def _verified_claims(token: str, typ: str, issuer: str, ssl: Any) -> dict[str, Any]:
     """Returns the claims if header and signature are valid."""
     if not isinstance(token, str) or len(token) > MAX_TOKEN_LENGTH:
         raise _invalid("it is no token")

@@ -12,7 +12,7 @@ import type { Caller } from '../network.ts'
 import { MIN_VALIDITY_LEFT } from '../outbox/delivery.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { PolicyRegistry } from '../policies/policies.ts'
-import { isOpenTo } from '../policies/policy.ts'
+import { admitsSignUp } from '../policies/policy.ts'
 import { randomToken, type Secrets, sha256 } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Session } from '../sessions/session.ts'
@@ -157,7 +157,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
    */
   async function assertMayChangeTo(email: EmailAddress): Promise<void> {
     const current = await policies.read(store)
-    if (current.signUp === 'domains' && !isOpenTo(current, email))
+    if (current.signUp === 'domains' && !admitsSignUp(current, email))
       throw invalidAddress('must be of a domain that may sign up here (policy sign_up_domains)')
   }
 

@@ -53,7 +53,7 @@ export class KeyCounts {
     this.#width = HASH_WIDTH + lengths.length * WINDOW_WIDTH
   }
 
-  /** Number of keys, without those whose counts newer counters have copied (`insert` with these as `previous`). */
+  /** Number of keys, without those that newer counters took over by `insert` with these counters as `previous`. */
   get size(): number {
     return this.#inserted - this.#moved
   }
@@ -133,12 +133,12 @@ export class KeyCounts {
     const window = record + HASH_WIDTH + index * WINDOW_WIDTH
     const usedSlots = records[window + SLOT_COUNT_OFFSET]!
     records[window + TOTAL_OFFSET]!++
-    const isNewest =
+    const isNewestSlotOpen =
       usedSlots > 0 &&
       elapsedSince(records[window + NEWEST_START_OFFSET]!, now) < this.#lengths[index]! / SLOTS
-    const position = records[window + OLDEST_SLOT_OFFSET]! + usedSlots - (isNewest ? 1 : 0)
+    const position = records[window + OLDEST_SLOT_OFFSET]! + usedSlots - (isNewestSlotOpen ? 1 : 0)
     const slot = window + HEADER_WIDTH + (position < RING_SIZE ? position : position - RING_SIZE) * SLOT_WIDTH
-    if (isNewest) {
+    if (isNewestSlotOpen) {
       // A clock that steps back must not end earlier entries sooner.
       if (elapsedSince(records[slot]!, now) > 0) records[slot] = now
       records[slot + 1]!++

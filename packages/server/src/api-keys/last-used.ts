@@ -45,7 +45,7 @@ export function createLastUsed({
   const latestUses = new Map<string, RecordedUse>()
   /** Uses, by key and network, that a later use from another network replaced in `latestUses`. */
   const replacedUses = new Map<string, KeyedUse>()
-  let flushing: Promise<void> = Promise.resolve()
+  let lastFlush: Promise<void> = Promise.resolve()
 
   return {
     note(keyId, from) {
@@ -64,8 +64,8 @@ export function createLastUsed({
     },
     flush() {
       // Serialized, so that two flushes never write the same uses.
-      flushing = flushing.catch(() => {}).then(write)
-      return flushing
+      lastFlush = lastFlush.catch(() => {}).then(write)
+      return lastFlush
     },
   }
 

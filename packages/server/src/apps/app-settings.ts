@@ -27,7 +27,7 @@ function problemsOfValues(app: AppSettings): FieldError[] {
     ),
     ...problem(
       'verify_url',
-      app.verifyUrl !== null && !isTlsUrl(app.verifyUrl),
+      app.verifyUrl !== null && !isTlsOrLoopbackUrl(app.verifyUrl),
       'must be an https URL (http on loopback only), for example "https://shop.example.com/verify"',
     ),
     ...app.redirectUris.flatMap(uri => uriProblem('redirect_uris', uri)),
@@ -41,12 +41,12 @@ function problemsOfValues(app: AppSettings): FieldError[] {
     ),
     ...problem(
       'backchannel_logout_uri',
-      app.backchannelLogoutUri !== null && !isTlsUrl(app.backchannelLogoutUri),
+      app.backchannelLogoutUri !== null && !isTlsOrLoopbackUrl(app.backchannelLogoutUri),
       'must be an https URL (http on loopback only), for example "https://shop.example.com/logout"',
     ),
     ...problem(
       'jwks_uri',
-      app.jwksUri !== null && !isTlsUrl(app.jwksUri),
+      app.jwksUri !== null && !isTlsOrLoopbackUrl(app.jwksUri),
       'must be an https URL (http on loopback only), for example "https://shop.example.com/jwks.json"',
     ),
     ...problem('token_alg', !isSigningAlg(app.tokenAlg), `must be one of ${SIGNING_ALGS.join(', ')}`),
@@ -141,7 +141,7 @@ function isValidAudience(audience: string): boolean {
 /**
  * Whether the URL is https, or http on loopback: required if it receives live tokens or serves a client's public keys.
  */
-function isTlsUrl(text: string): boolean {
+function isTlsOrLoopbackUrl(text: string): boolean {
   const url = parseUri(text)
   return isHttp(url) && (url!.protocol === 'https:' || isLoopbackHost(url!.hostname))
 }

@@ -17,13 +17,13 @@ export function grantableScopes(
   app: Pick<App, 'scopes'>,
   text: string,
 ): { scopes: string[] } | { refused: string } {
-  const requested = [
+  const requestedScopes = [
     ...new Set(text.split(' ').filter(scope => scope !== '' && !IGNORED_SCOPES.includes(scope))),
   ]
-  if (requested.length > MAX_SCOPES)
+  if (requestedScopes.length > MAX_SCOPES)
     return { refused: `An app may ask for at most ${MAX_SCOPES} scopes at once` }
-  const refusedScope = requested.find(scope => !mayRequestScope(app, scope))
-  return refusedScope === undefined ? { scopes: requested } : { refused: refusalOf(refusedScope) }
+  const refusedScope = requestedScopes.find(scope => !mayRequestScope(app, scope))
+  return refusedScope === undefined ? { scopes: requestedScopes } : { refused: refusalOf(refusedScope) }
 }
 
 /**

@@ -23,7 +23,7 @@ import {
   SLOW_DOWN_STEP,
   userCodeHash,
 } from './device-authorization.ts'
-import { grantConsent, isStillAllowed } from './device-consent.ts'
+import { grantConsent, isApprovalStillValid } from './device-consent.ts'
 import { createUserCodeCheck, type UserCodeDeps } from './typed-user-code.ts'
 
 const DEVICE_CODE_BYTES = 32
@@ -197,7 +197,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
         // A person who ends a session also withdraws the approvals that were given in it.
         const signInSession = signInId === null ? null : await tx.sessions.find(signInId)
         if (signInSession?.endedAt !== null) return { refused: 'access_denied' }
-        if (!(await isStillAllowed(tx, approved))) return { refused: 'access_denied' }
+        if (!(await isApprovalStillValid(tx, approved))) return { refused: 'access_denied' }
         const redeemedAuthorization = await tx.deviceAuthorizations.redeem(id, grant.sessionId, clock.now())
         if (!redeemedAuthorization) return { refused: 'invalid_grant' }
         return { granted: await grant.open(tx, redeemedAuthorization, user) }

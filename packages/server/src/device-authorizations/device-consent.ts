@@ -31,7 +31,7 @@ export async function grantConsent(
  * Whether the approval still holds: the app was not removed since (its id may be registered again), and a consent, if
  * one is needed, still covers the scopes.
  */
-export async function isStillAllowed(tx: Transaction, approved: DeviceAuthorization): Promise<boolean> {
+export async function isApprovalStillValid(tx: Transaction, approved: DeviceAuthorization): Promise<boolean> {
   const app = await tx.apps.find(approved.clientId)
   if (!app || app.createdAt > approved.createdAt) return false
   if (!isStoredAsConsent(approved) || !needsConsent(app)) return true

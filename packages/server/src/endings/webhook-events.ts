@@ -42,9 +42,9 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
       user ? [userEvent('user.suspended', id, at, { status: 'suspended' })] : NO_EVENTS,
     activate: (user, id, at) =>
       user ? [userEvent('user.activated', id, at, { status: 'active' })] : NO_EVENTS,
-    scheduleDeletion: (user, id, deletesAt, { at }) => deletionDateChanged(user, id, deletesAt, at),
-    cancelDeletion: (user, id, { at }) => deletionDateChanged(user, id, null, at),
-    postponeDeletion: (user, id, until, at) => deletionDateChanged(user, id, until, at),
+    scheduleDeletion: (user, id, deletesAt, { at }) => deletionDateEvents(user, id, deletesAt, at),
+    cancelDeletion: (user, id, { at }) => deletionDateEvents(user, id, null, at),
+    postponeDeletion: (user, id, until, at) => deletionDateEvents(user, id, until, at),
     changeEmail: (user, id, _from, _to, { at }) =>
       user ? [userEvent('user.updated', id, at, { changed: ['email'] })] : NO_EVENTS,
     erase: (user, id, at) => (user ? [userEvent('user.deleted', id, at, { status: 'deleted' })] : NO_EVENTS),
@@ -183,7 +183,7 @@ function userEvent(type: WebhookEventType, id: string, at: Instant, data: Webhoo
   return { type, subject: { type: 'user', id }, at, data: { user_id: id, ...data } }
 }
 
-function deletionDateChanged(
+function deletionDateEvents(
   user: User | null,
   id: string,
   deletesAt: Instant | null,

@@ -8,7 +8,7 @@ import type { SocketLimiter } from './sockets.ts'
 /** How long the drain waits for the first requests of new connections. */
 export const FIRST_REQUEST_MS = SECOND / 2
 /** Time limit of requests in progress, since the process must end ten seconds after SIGTERM (docs/contract.md). */
-export const REQUESTS_MS = 5 * SECOND
+export const DRAIN_REQUESTS_MS = 5 * SECOND
 /** Time limit for accepting the connections in the system's queue, which clients may fill faster than it empties. */
 const ACCEPT_MS = SECOND / 2
 /**
@@ -21,9 +21,9 @@ const CHECK_MS = 20
 
 /**
  * Accepts the connections that wait in the kernel's queue, stops listening, answers the requests that have arrived or
- * are arriving, and closes each connection after its response; after REQUESTS_MS it closes those that are left. Waits
- * for first requests on new connections too, since a proxy may just have opened them: closing them would be an error
- * for its client.
+ * are arriving, and closes each connection after its response; after DRAIN_REQUESTS_MS it closes those that are left.
+ * Waits for first requests on new connections too, since a proxy may just have opened them: closing them would be an
+ * error for its client.
  */
 export async function drainHttp(
   server: Server,
@@ -43,7 +43,7 @@ export async function drainHttp(
   const timeoutAbort = new AbortController()
   await Promise.race([
     whenClosed,
-    wait(REQUESTS_MS, undefined, { signal: timeoutAbort.signal }).catch(() => {}),
+    wait(DRAIN_REQUESTS_MS, undefined, { signal: timeoutAbort.signal }).catch(() => {}),
   ])
   timeoutAbort.abort()
   clearInterval(idleCheck)

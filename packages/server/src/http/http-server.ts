@@ -43,7 +43,7 @@ export const HTTP_TIMEOUTS: HttpTimeouts = {
 export interface HttpServer extends Server {
   /**
    * Stops listening and resolves when every connection is closed, those of agents included, which the hub closes.
-   * Requests that are unanswered after REQUESTS_MS (drain.ts) are cut off.
+   * Requests that are unanswered after DRAIN_REQUESTS_MS (drain.ts) are cut off.
    */
   drain(): Promise<void>
 }

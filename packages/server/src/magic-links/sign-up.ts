@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { PolicyRegistry } from '../policies/policies.ts'
-import { isOpenTo } from '../policies/policy.ts'
+import { admitsSignUp } from '../policies/policy.ts'
 import type { Store } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { ListedAdministrators } from '../users/listed-administrators.ts'
@@ -22,7 +22,7 @@ export function createSignUpRule({
   clock: Clock
 }): SignUpRule {
   return async (from, email) =>
-    isOpenTo(await policies.read(from), email) ||
+    admitsSignUp(await policies.read(from), email) ||
     (await listed.hashIfListed(email)) !== null ||
     (await from.invitations.findPending(email, clock.now())) !== null
 }

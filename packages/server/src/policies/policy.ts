@@ -160,7 +160,7 @@ function domainOf(email: EmailAddress): string {
 }
 
 /** Whether the address may sign up without an invitation. */
-export function isOpenTo({ signUp, signUpDomains }: Policies, email: EmailAddress): boolean {
+export function admitsSignUp({ signUp, signUpDomains }: Policies, email: EmailAddress): boolean {
   if (signUp === 'open') return true
   return signUp === 'domains' && signUpDomains.includes(domainOf(email))
 }

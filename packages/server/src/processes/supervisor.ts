@@ -127,15 +127,15 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
 
   function replaceOnHangup(keepers: Keeper[]): void {
     let isReplacing = false
-    let isRequested = false
+    let isReplacementRequested = false
     // A terminal sends SIGHUP when it is closed, which must end the service.
     if (process.stdout.isTTY) return
     process.on('SIGHUP', async () => {
-      isRequested = true
+      isReplacementRequested = true
       if (isReplacing) return
       isReplacing = true
-      while (isRequested && !isStopping) {
-        isRequested = false
+      while (isReplacementRequested && !isStopping) {
+        isReplacementRequested = false
         await replaceAll(keepers)
       }
       isReplacing = false

@@ -138,9 +138,9 @@ async function findMatching(db: Db, filter: AuditFilter, range: SequenceRange): 
   const rowsOfColumns = await Promise.all(
     (['subject_id', 'user_id'] as const).map(column => selectRows(db, filter, range, [column, subject])),
   )
-  const bySequence = new Map(rowsOfColumns.flat().map(row => [row.sequence, row]))
+  const rowsBySequence = new Map(rowsOfColumns.flat().map(row => [row.sequence, row]))
   const isForward = range.after !== undefined
-  const rows = [...bySequence.values()].sort((a, b) =>
+  const rows = [...rowsBySequence.values()].sort((a, b) =>
     isForward ? a.sequence - b.sequence : b.sequence - a.sequence,
   )
   return rows.slice(0, range.limit)

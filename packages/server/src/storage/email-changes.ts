@@ -39,12 +39,12 @@ export function createEmailChangeStore({ db }: Statements): EmailChangeStore {
       return countOf(result) > 0
     },
     async prune(before, batch) {
-      const expiredUserIds = db
+      const userIdsOfExpiredChanges = db
         .selectFrom('email_changes')
         .select('user_id')
         .where('expires_at', '<', before)
         .limit(batch)
-      const deletion = db.deleteFrom('email_changes').where('user_id', 'in', expiredUserIds)
+      const deletion = db.deleteFrom('email_changes').where('user_id', 'in', userIdsOfExpiredChanges)
       // The condition is repeated, so that a change is kept if it replaced an expired one after the query.
       return countOf(await deletion.where('expires_at', '<', before).executeTakeFirst())
     },

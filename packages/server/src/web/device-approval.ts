@@ -50,7 +50,7 @@ ${found.by === 'link' ? comparisonField() : ''}
 function facts(kit: PageKit, c: PageContext, authorization: DeviceAuthorization, name: string): Html {
   const { device } = texts
   const { network } = kit.callerOf(c.req.raw, c.env)
-  const relation =
+  const networkNote =
     authorization.network === network
       ? device.sameNetwork
       : html`<span class="stands-out">${device.otherNetwork}</span>`
@@ -60,7 +60,7 @@ function facts(kit: PageKit, c: PageContext, authorization: DeviceAuthorization,
   const rows: [string, Html | string][] = [
     [device.who, html`<bdi>${program}</bdi>`],
     [device.device, claimedName],
-    [device.from, html`<code>${authorization.address}</code>, ${relation}`],
+    [device.from, html`<code>${authorization.address}</code>, ${networkNote}`],
     [device.asked, time(authorization.createdAt)],
     [device.account, html`<bdi>${c.get('signedIn')?.user.email ?? ''}</bdi>`],
   ]

@@ -22,10 +22,10 @@ export interface AgentEventLimits {
 }
 
 export function createAgentEventLimits(now: () => number, maxConnections: number): AgentEventLimits {
-  const factor = Math.max(MIN_CONNECTIONS, maxConnections)
+  const connectionsPerPerson = Math.max(MIN_CONNECTIONS, maxConnections)
   const windows = (['minute', 'hour', 'day'] as const).map(window => ({
     window,
-    limit: ANNOUNCED_CONNECTIONS[window] * factor,
+    limit: ANNOUNCED_CONNECTIONS[window] * connectionsPerPerson,
   }))
   const announcements = createKeyedWindows({ clock: { now }, windows, maxNames: MAX_PERSONS })
   /** Ids of connections whose beginning was not announced. */

@@ -110,13 +110,16 @@ forEachEngine(engine => {
         await expectRefusal(target, expected, ...restoreArgs)
         writeFileSync(path, lines.join(''))
       }
-      const wrongMac = /has a wrong MAC/
+      const wrongMacMessage = /has a wrong MAC/
       await expectRefusedText(`${lines.join('')}${JSON.stringify(promotion)}\n`, /Line 5 .* has no MAC/)
-      await expectRefusedText([head, first.replace('"a"', '"x"'), second, closingLine].join(''), wrongMac)
-      await expectRefusedText([head, second, closingLine].join(''), wrongMac)
-      await expectRefusedText([head, second, first, closingLine].join(''), wrongMac)
-      await expectRefusedText([head, first, foreignLine].join(''), wrongMac)
-      await expectRefusedText([first, second].join(''), wrongMac)
+      await expectRefusedText(
+        [head, first.replace('"a"', '"x"'), second, closingLine].join(''),
+        wrongMacMessage,
+      )
+      await expectRefusedText([head, second, closingLine].join(''), wrongMacMessage)
+      await expectRefusedText([head, second, first, closingLine].join(''), wrongMacMessage)
+      await expectRefusedText([head, first, foreignLine].join(''), wrongMacMessage)
+      await expectRefusedText([first, second].join(''), wrongMacMessage)
       await expectRefusedText([head, first].join(''), /incomplete: .* is truncated/)
       await expectRefusedText(`${head}${first}${'x'.repeat(5000)}`, /incomplete: .* is truncated/)
       await expectRefusedText(`${head}${'x'.repeat(100_000)}\n`, /Line 2 .* is too long/)

@@ -249,18 +249,18 @@ for (const engine of ['sqlite', 'postgres'] as const) {
       const refreshAnswer = await refresh(servingNode.origin, source.ann.refresh_token)
       assert.equal(refreshAnswer.status, 200)
       await servingNode.close()
-      const newSecretNode = await startNode(
+      const nodeWithNewSecret = await startNode(
         t,
         { ...source.settings, KEYWAY_SECRET: OTHER_SECRET },
         source.links,
       )
-      assert.equal((await refresh(newSecretNode.origin, refreshAnswer.body.refresh_token)).status, 200)
-      assert.equal((await exchange(newSecretNode.origin, source.keys[0].key)).status, 200)
+      assert.equal((await refresh(nodeWithNewSecret.origin, refreshAnswer.body.refresh_token)).status, 200)
+      assert.equal((await exchange(nodeWithNewSecret.origin, source.keys[0].key)).status, 200)
       assert.equal(
-        (await signIn(newSecretNode.origin, source.links, 'ann@example.com')).user.id,
+        (await signIn(nodeWithNewSecret.origin, source.links, 'ann@example.com')).user.id,
         source.ann.user.id,
       )
-      const newUserTokens = await signIn(newSecretNode.origin, source.links, 'dora@example.com')
+      const newUserTokens = await signIn(nodeWithNewSecret.origin, source.links, 'dora@example.com')
       assert.ok(newUserTokens.access_token)
     })
   })

@@ -72,11 +72,11 @@ async function verifyWithJose(token: string, { jwks, alg, issuer, audience }: Ve
 }
 
 function verifyWithPython(token: string, expected: VerificationOptions) {
-  return verifyInProcess(PYTHON, [join(VERIFIERS, 'verify.py')], token, expected)
+  return verifyByProgram(PYTHON, [join(VERIFIERS, 'verify.py')], token, expected)
 }
 
 /** Passes the token on standard input, since every user of the machine can read the arguments of programs. */
-async function verifyInProcess(
+async function verifyByProgram(
   program: string,
   words: string[],
   token: string,
@@ -96,7 +96,7 @@ after(async () => {
 
 async function verifyWithGo(token: string, expected: VerificationOptions) {
   compilation ??= compile()
-  return verifyInProcess(await compilation, [], token, expected)
+  return verifyByProgram(await compilation, [], token, expected)
 }
 
 async function compile(): Promise<string> {

@@ -14,7 +14,7 @@ import { createObserver, newAppSecret, untilServing } from './synchronous.ts'
 
 const PEOPLE = 4
 /** How long the load runs while the standby replicates, and then while it is cut off. */
-const FOLLOWED_MS = 5000
+const REPLICATING_MS = 5000
 const CUT_OFF_MS = 4000
 
 /**
@@ -61,7 +61,7 @@ async function loseAndReplay(
     appSecret: await newAppSecret(cluster.url),
     seed,
   })
-  await wait(FOLLOWED_MS)
+  await wait(REPLICATING_MS)
   violations.push(...(await expectWarning('before', settings)))
 
   cluster.replicate(false)
@@ -110,7 +110,10 @@ function textOfReplayed({ counts }: Pick<ReplayReport, 'counts'>): string {
   return replayedKinds.map(([kind, count]) => `${kind.replaceAll('_', ' ')} ${count.replayed}`).join(', ')
 }
 
-/** `keyway doctor` must warn of the asynchronous standby, and find database, audit and signing keys in order. */
+/**
+ * Runs `keyway doctor`, which must warn of the asynchronous standby, and find database, audit and signing keys in
+ * order. Returns the violations.
+ */
 async function expectWarning(when: string, settings: Record<string, string>): Promise<string[]> {
   const { out } = await keyway(settings, 'doctor', '--json')
   const { findings } = JSON.parse(out) as { findings: Finding[] }

@@ -9,15 +9,15 @@ const SERVING_MS = 5 * SECOND
 
 /** Kills a node at a random moment and restarts it, repeatedly. */
 export async function killLoop(world: World, rounds: number): Promise<void> {
-  const startups: number[] = []
+  const startupTimesMs: number[] = []
   for (let round = 0; round < rounds; round++) {
     await wait(100 + world.random.below(700))
     const node = round % world.origins.length
     await world.killNode(node)
     world.faults++
-    startups.push(await world.startNode(node))
+    startupTimesMs.push(await world.startNode(node))
   }
-  world.notes.push(`ready after a kill: at most ${Math.round(Math.max(...startups))} ms`)
+  world.notes.push(`ready after a kill: at most ${Math.round(Math.max(...startupTimesMs))} ms`)
 }
 
 /**

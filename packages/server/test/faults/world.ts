@@ -201,13 +201,13 @@ const TOKEN = /[?&]token=([\w-]{43})/
 const returnedTokens = new WeakMap<TestSmtpServer, Set<string>>()
 
 async function readMail(smtp: TestSmtpServer, email: string, patience: number): Promise<string | null> {
-  const returnedBefore = returnedTokens.get(smtp) ?? new Set()
-  returnedTokens.set(smtp, returnedBefore)
+  const returnedTokensOfServer = returnedTokens.get(smtp) ?? new Set()
+  returnedTokens.set(smtp, returnedTokensOfServer)
   for (let waited = 0; waited < patience; waited += 25) {
     for (const mail of smtp.mails) {
       const token = mail.recipients.includes(email) ? TOKEN.exec(mail.text)?.[1] : undefined
-      if (!token || returnedBefore.has(token)) continue
-      returnedBefore.add(token)
+      if (!token || returnedTokensOfServer.has(token)) continue
+      returnedTokensOfServer.add(token)
       return token
     }
     await wait(25)

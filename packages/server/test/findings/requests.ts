@@ -118,11 +118,11 @@ probe(
 )
 
 probe('12', 'pongs count as frames', BOTH_ENGINES, async (engine, t) => {
-  expectEqual(4429, await closeCodeAfter(engine, t, socket => socket.pong(), 5000), '5,000 pongs')
+  expectEqual(4429, await closeCodeAfterWrites(engine, t, socket => socket.pong(), 5000), '5,000 pongs')
 })
 
 probe('16', '600 pings at once close with 4429', BOTH_ENGINES, async (engine, t) => {
-  expectEqual(4429, await closeCodeAfter(engine, t, socket => socket.ping(), 600), '600 pings')
+  expectEqual(4429, await closeCodeAfterWrites(engine, t, socket => socket.ping(), 600), '600 pings')
 })
 
 probe('16', 'owners without a connection have a limit of deliveries', BOTH_ENGINES, async (engine, t) => {
@@ -139,7 +139,7 @@ probe('12', 'an address with an encoded word is refused', BOTH_ENGINES, async (e
   expectEqual(400, (await server.post('/auth/send-magic-link', { email })).status, 'a send')
 })
 
-async function closeCodeAfter(
+async function closeCodeAfterWrites(
   engine: (typeof BOTH_ENGINES)[number],
   t: CleanUps,
   write: (socket: Awaited<ReturnType<Target['agentOf']>>['socket']) => void,

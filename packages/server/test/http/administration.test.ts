@@ -352,13 +352,13 @@ forEachEngine(engine => {
       const { status, body } = await call('POST', `/mails/${mail.id}/send-again`)
       return body.detail ?? status
     }
-    const askAgain = 'The link in the mail has expired: the person asks for a new one.'
+    const expiredLinkDetail = 'The link in the mail has expired: the person asks for a new one.'
     assert.equal(
       await sendAgain('invitation', clock.now() - 1),
       'The invitation in the mail has expired: invite the address again.',
     )
-    assert.equal(await sendAgain('email_change_new', clock.now() - 1), askAgain)
-    assert.equal(await sendAgain('email_change_old', clock.now() - 1), askAgain)
+    assert.equal(await sendAgain('email_change_new', clock.now() - 1), expiredLinkDetail)
+    assert.equal(await sendAgain('email_change_old', clock.now() - 1), expiredLinkDetail)
     assert.match(await sendAgain('sign_in', clock.now() + 1), /the person asks for a new one/)
     assert.equal(await sendAgain('invitation', clock.now()), 200)
   })

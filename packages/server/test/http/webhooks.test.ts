@@ -133,11 +133,14 @@ forEachEngine(engine => {
       (await call('POST', `/webhooks/${id}/secrets`, {}, keyOptions)).body.code,
       'session_required',
     )
-    const otherUrl = { url: `${endpoint.url}/elsewhere` }
-    assert.equal((await call('PATCH', `/webhooks/${id}`, otherUrl, keyOptions)).body.code, 'session_required')
+    const urlChange = { url: `${endpoint.url}/elsewhere` }
+    assert.equal(
+      (await call('PATCH', `/webhooks/${id}`, urlChange, keyOptions)).body.code,
+      'session_required',
+    )
     assert.equal((await call('GET', `/webhooks/${id}`)).body.url, endpoint.url)
     assert.equal((await call('PATCH', `/webhooks/${id}`, { enabled: false }, keyOptions)).status, 200)
-    assert.equal((await call('PATCH', `/webhooks/${id}`, otherUrl)).status, 200)
+    assert.equal((await call('PATCH', `/webhooks/${id}`, urlChange)).status, 200)
     assert.equal((await call('POST', `/webhooks/${id}/test`, undefined, keyOptions)).status, 200)
     const text = [
       (await call('GET', '/webhooks', undefined, keyOptions)).text,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type AgentHistory, checkHistories, type SentMessage } from './support/resume-history.ts'
-import { checkSeeds, FIRST_WITH_MOVES } from './support/resume-run.ts'
+import { checkSeeds, FIRST_SEED_WITH_MOVES } from './support/resume-run.ts'
 
 const SEEDS = 40
 /**
@@ -20,7 +20,7 @@ describe('agents on several nodes', () => {
   })
 
   test('that move while they send, with nodes cut off, keep their order', async () => {
-    const { received, held } = await checkSeeds(FIRST_WITH_MOVES, SEEDS)
+    const { received, held } = await checkSeeds(FIRST_SEED_WITH_MOVES, SEEDS)
     assert.ok(received > 50 * SEEDS && held > 10 * SEEDS, `${received} and ${held} messages show nothing`)
   })
 

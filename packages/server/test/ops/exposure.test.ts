@@ -79,14 +79,14 @@ test('every kind of response has the security headers for browsers', async t => 
   }
 })
 
-async function launchSettings(t: TestContext, settings: Record<string, string>) {
+async function settingsWithFolder(t: TestContext, settings: Record<string, string>) {
   const folder = temporaryFolder()
   t.after(folder.remove)
   return { KEYWAY_DATA_DIR: folder.path, KEYWAY_PORT: '0', ...settings }
 }
 
 test('LOG-05: no debug header, environment variable or default credential gives access', async t => {
-  const settings = await launchSettings(t, {
+  const settings = await settingsWithFolder(t, {
     NODE_ENV: 'test',
     AUTH_TEST: '1',
     TEST_OTP: '00000000',
@@ -126,7 +126,7 @@ test('LOG-05: no debug header, environment variable or default credential gives 
 })
 
 test('LOG-06: the process survives a series of refused, broken and malformed requests', async t => {
-  const server = await serve(await launchSettings(t, { KEYWAY_LOG_LEVEL: 'warn' }))
+  const server = await serve(await settingsWithFolder(t, { KEYWAY_LOG_LEVEL: 'warn' }))
   t.after(() => server.end('SIGKILL'))
   const oddBodies = ['{', '[]', 'null', '"x"', '{"api_key":{}}', '\u0000', '{"__proto__":{"admin":true}}']
   for (const path of [
@@ -151,7 +151,7 @@ test('LOG-06: the process survives a series of refused, broken and malformed req
 })
 
 test('the process survives a closed log output', async t => {
-  const env = environment(await launchSettings(t, {}))
+  const env = environment(await settingsWithFolder(t, {}))
   const child = spawn(process.execPath, [launcher, 'serve'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
   t.after(() => child.kill('SIGKILL'))
   let url = ''

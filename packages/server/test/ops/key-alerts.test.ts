@@ -37,7 +37,7 @@ async function openKey(services: Services, spend: SpendLimit[] = []) {
 }
 
 /** Opens another node, which has its own memory of what it alerted about. */
-async function anotherNode(services: Services, t: Parameters<typeof openServices>[1]) {
+async function openAnotherNode(services: Services, t: Parameters<typeof openServices>[1]) {
   const node = await services.opened.reopen()
   return openServices(services.opened.config.database.engine, t, { on: { node, of: services.opened } })
 }
@@ -118,7 +118,7 @@ forEachEngine(engine => {
 
   test('alerts about request limits and quotas are mailed with the next flush, once a day over all nodes', async t => {
     const services = await openServices(engine, t)
-    const secondNode = await anotherNode(services, t)
+    const secondNode = await openAnotherNode(services, t)
     const { apiKey, events } = await openKey(services)
     const requests: LimitAlert = { limit: 'requests', per: 'second', percent: 100, allowed: 5, used: 5 }
     const quota: LimitAlert = { limit: 'quota', per: 'month', percent: 80, allowed: 10, used: 8 }
@@ -229,11 +229,11 @@ forEachEngine(engine => {
 
   test('a new network that two nodes see at once is announced once, and one that a restart forgot is known', async t => {
     const services = await openServices(engine, t)
-    const secondNode = await anotherNode(services, t)
+    const secondNode = await openAnotherNode(services, t)
     const { useFrom, events } = await openKey(services)
     await useFrom('192.0.2.1')
     await Promise.all([useFrom('198.51.100.7'), useFrom('198.51.100.8', secondNode)])
-    await useFrom('192.0.2.1', await anotherNode(services, t))
+    await useFrom('192.0.2.1', await openAnotherNode(services, t))
     assert.equal((await services.mailsTo(ADA, 'api_key_new_network')).length, 1)
     assert.equal((await events('api_key_new_network')).length, 1)
   })

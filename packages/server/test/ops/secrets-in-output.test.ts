@@ -287,9 +287,9 @@ test('LOG-01: a diagnostic report of Node contains no settings', async t => {
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --report-on-signal --report-dir=${folder.path} --report-filename=report.json`,
   })
   t.after(() => server.end('SIGKILL'))
-  const reportWritten = untilWritten(join(folder.path, 'report.json'))
+  const pendingReport = untilWritten(join(folder.path, 'report.json'))
   process.kill(server.pid, 'SIGUSR2')
-  const report = await reportWritten
+  const report = await pendingReport
   assert.equal(report.header.processId, server.pid)
   assert.ok(!JSON.stringify(report).includes(secret))
 })

@@ -1,7 +1,7 @@
 import type { Random } from '../support/random.ts'
 import type { Broker, SimulatedCarrierMessage } from './carrier.ts'
 import type { Connection } from './connection.ts'
-import { type Executed, isRead, SimulatedDatabase, type SimulatedTransaction } from './database.ts'
+import { type ExecuteOutcome, isRead, SimulatedDatabase, type SimulatedTransaction } from './database.ts'
 import { START_TIME } from './globals.ts'
 import { type Scheduler, SimulatedProcess } from './scheduler.ts'
 import type { Trace } from './trace.ts'
@@ -72,7 +72,7 @@ export class DatabaseServer {
     return this.faults.latency()
   }
 
-  execute(work: SimulatedTransaction, sql: string, parameters: readonly unknown[]): Executed {
+  execute(work: SimulatedTransaction, sql: string, parameters: readonly unknown[]): ExecuteOutcome {
     const executed = this.database.execute(work, sql, parameters)
     if (!isRead(sql)) {
       const result = 'blockedBy' in executed ? 'waits' : executed.changes

@@ -22,7 +22,7 @@ export class SimulatedTransaction {
   }
 }
 
-export type Executed = Result | { blockedBy: SimulatedTransaction }
+export type ExecuteOutcome = Result | { blockedBy: SimulatedTransaction }
 
 /**
  * PostgreSQL's READ COMMITTED on SQLite's engine, in memory. Any number of transactions may be open at once: the
@@ -55,7 +55,7 @@ export class SimulatedDatabase {
   }
 
   /** @throws DatabaseError */
-  execute(work: SimulatedTransaction, sql: string, parameters: readonly unknown[]): Executed {
+  execute(work: SimulatedTransaction, sql: string, parameters: readonly unknown[]): ExecuteOutcome {
     if (isRead(sql)) {
       if (work.changes || work.session) this.#install(work)
       else this.#uninstall()

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { SignInLimits } from '../../magic-links/magic-links.ts'
 import type { Refusal } from '../../magic-links/send-limits.ts'
 import type { Suppression } from '../../outbox/suppression.ts'
-import { isOpenTo } from '../../policies/policy.ts'
+import { admitsSignUp } from '../../policies/policy.ts'
 import type { EmailAddress } from '../../users/email-address.ts'
 import type { PageKit } from '../kit.ts'
 import { day, formToken, type Html, time } from '../layout.ts'
@@ -97,7 +97,7 @@ export async function noAccountCard(kit: PageKit, email: EmailAddress, token: st
     kit.policies.read(),
     kit.store.invitations.findPending(email, kit.clock.now()),
   ])
-  const maySignUp = invitation !== null || isOpenTo(policies, email)
+  const maySignUp = invitation !== null || admitsSignUp(policies, email)
   const facts = [
     ...signInFacts(state),
     [

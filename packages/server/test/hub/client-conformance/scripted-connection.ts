@@ -33,13 +33,13 @@ export class ScriptedConnection {
     this.#violated = violated
     this.id = id
     const subprotocols = (headers['sec-websocket-protocol'] ?? '').split(',').map(text => text.trim())
-    const byHeader = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1]
-    const bySubprotocol = subprotocols.find(text => text.startsWith('bearer.'))?.slice('bearer.'.length)
-    if ((byHeader === undefined) === (bySubprotocol === undefined))
+    const tokenInHeader = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1]
+    const tokenInSubprotocol = subprotocols.find(text => text.startsWith('bearer.'))?.slice('bearer.'.length)
+    if ((tokenInHeader === undefined) === (tokenInSubprotocol === undefined))
       violated('the token comes as header or as subprotocol, and not as both')
-    if (bySubprotocol !== undefined && !subprotocols.includes('keyway.hub.v1'))
+    if (tokenInSubprotocol !== undefined && !subprotocols.includes('keyway.hub.v1'))
       violated('subprotocols include keyway.hub.v1')
-    this.token = byHeader ?? bySubprotocol ?? ''
+    this.token = tokenInHeader ?? tokenInSubprotocol ?? ''
     const resumeOffer =
       headers['keyway-resume'] ??
       subprotocols.find(text => text.startsWith('resume.'))?.slice('resume.'.length)

@@ -5,8 +5,8 @@ import { ResumeWorld } from './resume-world.ts'
 
 const [START_MS, LONGEST_MS, SETTLE_MS] = [2000, 15_000, 45_000]
 /** From this seed on, agents that send also move between nodes during partitions. */
-export const FIRST_WITH_MOVES = 10_001
-const MOVE_SHARE = 0.05
+export const FIRST_SEED_WITH_MOVES = 10_001
+const MOVE_PROBABILITY = 0.05
 /** From this seed on, messages are addressed to connections, too. */
 export const FIRST_SEED_WITH_IDS = 20_001
 
@@ -62,7 +62,8 @@ async function checkSeed(seed: number): Promise<Summary> {
     await world.run(START_MS)
     const endsAt = world.clock.now() + random.between(3000, LONGEST_MS)
     while (world.clock.now() < endsAt) {
-      if (seed >= FIRST_WITH_MOVES && random.next() < MOVE_SHARE) sendAndMove(world, random, isLossless)
+      if (seed >= FIRST_SEED_WITH_MOVES && random.next() < MOVE_PROBABILITY)
+        sendAndMove(world, random, isLossless)
       else performRandomAction(world, random, isLossless)
       await world.run(random.pick([0, 10, 10, 50, 200]))
     }
