@@ -73,7 +73,7 @@ async function compareStarts(): Promise<void> {
 }
 
 async function compareMemory(): Promise<void> {
-  // Memory is measured first, before freed memory of earlier work could be reused.
+  // A few connects first, which load the code. With more work before, freed memory would be reused and not counted.
   for (const version of Object.values(versions)) await measureConnects(version, 300)
   const memory = {
     now: await measureIdleKilobytes(versions.now),
