@@ -14,6 +14,7 @@ import {
   type TestNode,
 } from '../support/nodes.ts'
 import { patienceMs, until } from '../support/patience.ts'
+import { withOwnTimeouts } from '../support/postgres.ts'
 import { startProxy } from '../support/proxy.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 
@@ -55,7 +56,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_EVENTS_URL: proxy.through(url) },
+      { KEYWAY_EVENTS_URL: proxy.through(withOwnTimeouts(url)) },
       { KEYWAY_DATABASE_URL: url },
     )
     const agent = await openAgent(a, links, 'no-events@example.com')
@@ -78,7 +79,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_EVENTS_URL: proxy.through(url) },
+      { KEYWAY_EVENTS_URL: proxy.through(withOwnTimeouts(url)) },
       { KEYWAY_DATABASE_URL: url },
     )
     const agent = await openAgent(a, links, 'hole@example.com')
@@ -98,7 +99,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_DATABASE_URL: proxy.through(url) },
+      { KEYWAY_DATABASE_URL: proxy.through(withOwnTimeouts(url)) },
       {
         KEYWAY_DATABASE_URL: url,
       },

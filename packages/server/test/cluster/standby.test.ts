@@ -13,7 +13,7 @@ import {
   startNode,
 } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
-import { withClient } from '../support/postgres.ts'
+import { withClient, withOwnTimeouts } from '../support/postgres.ts'
 import { startProxy } from '../support/proxy.ts'
 
 describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
@@ -58,7 +58,11 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     t.after(() => standby.remove())
     const proxy = await startProxy(primary.url, t)
     const links = createPrintedLinks()
-    const node = await startNode(t, { KEYWAY_DATABASE_URL: proxy.through(primary.url) }, links)
+    const node = await startNode(
+      t,
+      { KEYWAY_DATABASE_URL: proxy.through(withOwnTimeouts(primary.url)) },
+      links,
+    )
     const { access_token: token } = await signIn(node.origin, links, 'ada@example.com')
     const { key } = (await createKey(node.origin, token)).body
 

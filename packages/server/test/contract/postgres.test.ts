@@ -255,7 +255,10 @@ async function openThroughProxy(t: TestContext) {
   const { config, log } = await openTestStorage('postgres', t)
   const proxy = await startProxy(urlOf(config), t)
   const storage = await createStorage(
-    { ...postgresConfig(proxy.through(urlOf(config))), events: { kind: 'postgres', url: urlOf(config) } },
+    {
+      ...postgresConfig(proxy.through(withOwnTimeouts(urlOf(config)))),
+      events: { kind: 'postgres', url: urlOf(config) },
+    },
     log,
   )
   t.after(() => storage.close())

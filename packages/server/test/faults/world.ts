@@ -5,6 +5,7 @@ import { createStorage } from '../../src/storage/database.ts'
 import { postgresConfig, sqliteConfig } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { NODE_SETTINGS } from '../support/nodes.ts'
+import { withOwnTimeouts } from '../support/postgres.ts'
 import type { PreviousVersion } from '../support/previous-version.ts'
 import { type FaultProxy, startProxy } from '../support/proxy.ts'
 import { Random } from '../support/random.ts'
@@ -164,7 +165,7 @@ async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps
 
   function databaseSettingsOf(node: number, { url }: PostgresServer): Record<string, string> {
     return {
-      KEYWAY_DATABASE_URL: world.databaseProxies[node]!.through(url),
+      KEYWAY_DATABASE_URL: world.databaseProxies[node]!.through(withOwnTimeouts(url)),
       KEYWAY_EVENTS_URL: world.eventProxies[node]!.through(url),
     }
   }

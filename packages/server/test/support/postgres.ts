@@ -149,7 +149,10 @@ export function databaseUrl(cluster: string, database: string): string {
   return url.href
 }
 
-/** The URL of a test's database without the timeouts of tests, so that the service's own apply. */
+/**
+ * The URL of a test's database without the timeouts of tests, so that the service's own apply and it notices faults as
+ * fast as in production.
+ */
 export function withOwnTimeouts(database: string): string {
   const url = new URL(database)
   for (const name of ['connect_timeout', ...MILLISECOND_PARAMETERS]) url.searchParams.delete(name)

@@ -1,14 +1,13 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
-import { withOwnTimeouts } from './postgres.ts'
 
 /** A TCP proxy between the service and a server it uses, with which a test injects network faults. */
 export interface FaultProxy {
   port: number
   /** Resets all connections, and forwards new ones to another server. */
   forwardTo(url: string): void
-  /** The URL with the proxy's host and port, and the service's own timeouts instead of the longer ones of tests. */
+  /** The URL with the proxy's host and port. For faults that the service notices by a timeout, see `withOwnTimeouts`. */
   through(url: string): string
   /** Delays every chunk in both directions by `ms` milliseconds. */
   delay(ms: number): void
@@ -108,8 +107,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
   const proxy: FaultProxy = {
     port,
     through(url) {
-      // The service's own timeouts apply, so that it notices faults as fast as in production.
-      const proxiedUrl = new URL(withOwnTimeouts(url))
+      const proxiedUrl = new URL(url)
       proxiedUrl.hostname = '127.0.0.1'
       proxiedUrl.port = String(port)
       return proxiedUrl.href
