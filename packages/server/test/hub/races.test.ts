@@ -148,6 +148,24 @@ describe('a renewal', () => {
     assert.deepEqual(client.received, [])
   })
 
+  test('to a key that expires within 60 s is followed by `token_expiring` at once', async t => {
+    const { client, services, userId } = await openGatedClient(t)
+    for (const [seconds, isNear] of [
+      [61, false],
+      [60, true],
+    ] as const) {
+      const expiresAt = services.clock.now() + seconds * 1000
+      const expiring = await makeKey(services, userId, { expiresAt })
+      client.send({ type: 'token', token: await tokenOf(services, expiring) })
+      assert.equal((await client.next('token_accepted')).expires_in, seconds)
+      await client.flush()
+      assert.deepEqual(
+        client.received.map(({ type }) => type),
+        isNear ? ['token_expiring'] : [],
+      )
+    }
+  })
+
   test('above the limit of its connection is refused for that', async t => {
     const { client, token } = await openGatedClient(t)
     for (let n = 0; n < 10; n++) {

@@ -294,6 +294,18 @@ test('a connection that moves here after its key was revoked ends, though no eve
   }
 })
 
+test('a message to a connection that is still moving here goes to the other nodes of its owner, too', async t => {
+  const hub = await openAmongPeers(t)
+  const [old, other] = [await hub.addPeer(), await hub.addPeer({ hasUser: true })]
+  const moving = await requestMove(hub, old)
+  const pendingOutcome = hub.hub.sendTo(hub.userId, moving.identity.connectionId, 'x')
+  const { order, question } = await other.nextOrder('deliver')
+  assert.equal(order.to, moving.identity.connectionId)
+  moving.release(moving.question)
+  other.send({ kind: 'answer', question, count: 0 })
+  assert.deepEqual(await pendingOutcome, { delivered: 0, held: 1 })
+})
+
 describe('the memory of kept messages', () => {
   const REQUEST = { connectionId: 'c', userId: 'ann', keyId: 'key', secretHash: 'hash' }
 
@@ -368,6 +380,17 @@ describe('the memory of kept messages', () => {
         [[parts, lastSeq === 1]],
       )
     }
+  })
+
+  test('of the nodes that a connection was on is bounded: the last eight are named', async () => {
+    const { resumptions, registry, published, addHeld } = openResumptions()
+    addHeld()
+    const earlier = Array.from({ length: 8 }, (_, n): [string, number] => [`node ${n}`, n])
+    registry.byId.get('c')!.log.leftNodes = earlier
+    resumptions.receive({ kind: 'release', from: 'a', question: 1, ...REQUEST, lastSeq: 1 })
+    await setImmediate()
+    const answer = published.find(message => message.kind === 'released')!
+    assert.deepEqual(parseState(answer).passed, [...earlier.slice(1), ['here', 0]])
   })
 
   test('is used once for a message that arrives both with a connection that moves and on its new node', async () => {
