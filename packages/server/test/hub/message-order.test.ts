@@ -60,6 +60,14 @@ describe('messages that two nodes kept for one connection', () => {
       messageFrom(stranger, 'b:1'),
     ]
     assert.equal(mergeInOrder([later], [], [missed], [missed, later]), null)
+    const received = messageFrom(sender, 'a:2')
+    assert.equal(
+      mergeInOrder([later], [], [missed], [missed, received, later]),
+      null,
+      'also if the agent has received another one of the sender',
+    )
+    const byHttp = [messageFrom('api', 'a:3'), messageFrom('api', 'b:2')] as const
+    assert.deepEqual(mergeInOrder([byHttp[1]], [], [byHttp[0]], byHttp), [byHttp[1], byHttp[0]])
     assert.deepEqual(mergeInOrder([other], [], [missed], [missed, other]), [other, missed])
     assert.deepEqual(mergeInOrder([missed], [], [later], [missed, later]), [missed, later])
   })

@@ -229,3 +229,24 @@ test('five hundred notices fit in one command, and one more needs another', asyn
     mock.timers.reset()
   }
 })
+
+test('a notice that is not answered does not keep the process alive', async () => {
+  const countTimers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+  const before = countTimers()
+  const clock = createTestClock()
+  const sent = Promise.withResolvers<void>()
+  const receivers = createReceivers({
+    clock,
+    presence: { peers: () => ['a'] },
+    registry: { hasTarget: () => false },
+    relay: { receivedUntil: clock.now() },
+    sendCommand() {
+      sent.resolve()
+      return new Promise(() => {})
+    },
+  })
+  receivers.promiseNotice('a', USER, KEY)
+  void receivers.announce(CONNECTION)
+  await sent.promise
+  assert.equal(countTimers(), before)
+})

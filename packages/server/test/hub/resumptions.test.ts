@@ -6,8 +6,9 @@ import { AgentConnection, type ConnectionHost, HEARTBEAT_SECONDS } from '../../s
 import { KeptMessage, MAX_KEPT_MESSAGES, MessageBudget, MessageLog } from '../../src/hub/message-log.ts'
 import { OwnerLimits } from '../../src/hub/rate-limits.ts'
 import { Registry } from '../../src/hub/registry.ts'
-import { parseResume } from '../../src/hub/resume-token.ts'
+import { newResumeToken, parseResume } from '../../src/hub/resume-token.ts'
 import { createResumptions } from '../../src/hub/resumptions.ts'
+import { newId } from '../../src/ids.ts'
 import { createTestClock } from '../support/clock.ts'
 import { until } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
@@ -292,6 +293,15 @@ test('a connection that moves here after its key was revoked ends, though no eve
     if (isRevoked) await until('it ended', async () => (await send()) === null)
     else assert.equal((await send())?.held, 1)
   }
+})
+
+test('a resume token names its node and its connection, and has a secret of its own', () => {
+  const [nodeId, connectionId] = [newId(1), newId(2)]
+  const tokens = [newResumeToken(nodeId, connectionId), newResumeToken(nodeId, connectionId)]
+  newResumeToken(newId(3), newId(4))
+  for (const { token, secretHash } of tokens)
+    assert.deepEqual(parseResume(`${token}.7`), { nodeId, connectionId, secretHash, lastSeq: 7 })
+  assert.notEqual(tokens[0]!.secretHash, tokens[1]!.secretHash)
 })
 
 test('a message to a connection that is still moving here goes to the other nodes of its owner, too', async t => {
