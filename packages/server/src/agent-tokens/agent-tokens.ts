@@ -158,9 +158,9 @@ interface AgentTokenTimes {
 }
 
 /**
- * The times of a token that is issued now and does not outlive its key. Token times are whole seconds, so the key's
- * expiry is rounded up, and the token works until the last millisecond of its key; the hub and introspection check the
- * exact expiry of the key.
+ * The times of a token that is issued now. A key that expires sooner shortens the lifetime. Token times are whole
+ * seconds, so the key's expiry is rounded up: the token must work until the last millisecond of its key, and the hub
+ * and introspection check the exact expiry of the key.
  */
 function agentTokenTimes(keyExpiresAt: Instant | null, now: Instant): AgentTokenTimes {
   const issuedAt = Math.floor(now / SECOND)

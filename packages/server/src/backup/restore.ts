@@ -69,7 +69,8 @@ export interface RestoreDeps {
 /**
  * Restores a backup into an empty database, and ends all sessions, links and invitations. With a journal it re-applies
  * the later entries; without one it postpones the deletion of accounts and, unless `keepKeys`, revokes all keys. Backup
- * and journal are verified completely before the database is changed, and again as they are read into its transaction.
+ * and journal are verified completely before the database is changed, and again as the transaction that restores them
+ * reads them.
  *
  * @throws OperatorError if the backup or the journal is refused, or the database is not empty or is in use
  */

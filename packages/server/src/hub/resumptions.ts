@@ -76,8 +76,8 @@ export interface Resumptions {
    */
   handOver(timeoutMs: number): Promise<void>
   /**
-   * Handles a message about a move of a connection: one from another node, or this node's own request, which it
-   * receives too, and so learns its position in the order of events.
+   * Handles a message about a move of a connection: one from another node, or this node's own request. A node receives
+   * its own requests too, which shows their position in the order of events.
    */
   receive(message: MoveMessage): void
   /** Ends all broken connections. Called after events were lost, which may have been messages to them. */

@@ -100,8 +100,8 @@ export interface Inbox {
 export const MAX_NOTICES_PER_DAY = 100
 
 /**
- * Whether the account has reached the daily limit of this kind. Not exact for concurrent transactions, since no row is
- * locked.
+ * Whether the account has reached the daily limit of notices of this kind. Not exact for concurrent transactions, since
+ * no row is locked.
  */
 async function isLimitReached(
   tx: Transaction,
