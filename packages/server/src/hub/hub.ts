@@ -101,8 +101,8 @@ export interface Hub {
   readonly connectionCount: number
   health(): HubHealth
   /**
-   * Polls the database once, announces this node to the others, then starts the timers. Does not fail if the database
-   * is unreachable.
+   * Subscribes to events, sweeps once for endings and stores the first heartbeat, announces this node to the others, then
+   * starts the timers. Does not fail if the database is unreachable.
    */
   start(): Promise<void>
   /** Refuses new agents, sends `draining` to connected ones, and closes the remaining ones with 1012. */

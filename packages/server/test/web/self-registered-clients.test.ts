@@ -203,24 +203,29 @@ test('a document counts only if it names its own address, and unusual URLs are n
   const web = await startWeb(t, { KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true', ...LOCAL_NETWORKS_ALLOWED })
   const documents = await serveDocuments(t)
   const validMetadata = { client_name: 'Tool', redirect_uris: [CALLBACK] }
-  const foreignDocument = documents.add('/other.json', {
+  const foreignDocumentUrl = documents.add('/other.json', {
     ...validMetadata,
     client_id: 'https://shop.example.com/client.json',
   })
-  const documentWithSecret = documents.add('/secret.json', {
+  const urlOfDocumentWithSecret = documents.add('/secret.json', {
     ...validMetadata,
     token_endpoint_auth_method: 'client_secret_basic',
   })
-  const invalidDocument = documents.add('/broken.json', { ...validMetadata, redirect_uris: [] })
+  const invalidDocumentUrl = documents.add('/broken.json', { ...validMetadata, redirect_uris: [] })
   const browser = await signedInClient(web)
   const open = async (client_id: string) => {
     const query = new URLSearchParams({ client_id, redirect_uri: CALLBACK, response_type: 'code' })
     return (await browser.get(`/oauth/authorize?${query}`)).status
   }
-  for (const id of [foreignDocument, documentWithSecret, invalidDocument, documents.url('/missing.json')])
+  for (const id of [
+    foreignDocumentUrl,
+    urlOfDocumentWithSecret,
+    invalidDocumentUrl,
+    documents.url('/missing.json'),
+  ])
     assert.equal(await open(id), 400, id)
   assert.equal(documents.reads(), 4)
-  assert.equal(await open(foreignDocument), 400)
+  assert.equal(await open(foreignDocumentUrl), 400)
   assert.equal(documents.reads(), 4, 'for a minute')
   const unreadUrls = [
     documents.url('/'),
