@@ -27,9 +27,9 @@ describe('connect', () => {
   test('an agent exchanges its key once and connects with the token', async t => {
     const { server, agent, events } = await startAgent(t)
     assert.equal(await server.exchanges.next(), TEST_KEY)
-    const end = await server.connections.next()
+    const serverEnd = await server.connections.next()
     const ready = await events.ready.next()
-    assert.equal(end.token, 'token-1')
+    assert.equal(serverEnd.token, 'token-1')
     assert.deepEqual(ready, {
       connectionId: 'connection-1',
       agentId: 'agent',
@@ -90,7 +90,7 @@ describe('connect', () => {
   test('a connection without `ready` times out after 10 s', async t => {
     const { server, events, clock } = await startAgent(t, {}, server => {
       const greetWithReady = server.greet
-      server.greet = end => end.id !== 'connection-1' && greetWithReady(end)
+      server.greet = serverEnd => serverEnd.id !== 'connection-1' && greetWithReady(serverEnd)
     })
     await server.connections.next()
     clock.advance(10_000)
@@ -153,8 +153,8 @@ describe('permanent stop', () => {
     [1009, 'too_big', 'refused'],
   ] as const) {
     test(`a connection closed with ${closeCode} ${reason || '(no reason)'} stops the agent permanently`, async t => {
-      const { server, events, clock, end } = await startConnected(t)
-      end.close(closeCode, reason)
+      const { server, events, clock, serverEnd } = await startConnected(t)
+      serverEnd.close(closeCode, reason)
       assert.equal((await events.disconnected.next()).willReconnect, false)
       const { error } = await events.stopped.next()
       assert.equal(error?.code, code)
@@ -165,32 +165,32 @@ describe('permanent stop', () => {
   }
 
   test('a renewal refused because of a revocation closes the connection at once', async t => {
-    const { server, events, clock, end } = await startConnected(t)
+    const { server, events, clock, serverEnd } = await startConnected(t)
     server.answer = () => problem(401, 'api_key_revoked')
-    await keepAlive(clock, end, events, RENEWAL_AT_MS - 1)
+    await keepAlive(clock, serverEnd, events, RENEWAL_AT_MS - 1)
     clock.advance(1)
     assert.equal((await events.stopped.next()).error?.code, 'api_key_revoked')
-    await end.closed
+    await serverEnd.closed
   })
 
   test('an iteration over messages throws the error that stopped the agent', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const read = (async () => {
-      for await (const _ of agent) end.close(4410, 'revoked')
+      for await (const _ of agent) serverEnd.close(4410, 'revoked')
     })()
-    end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 })
+    serverEnd.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 })
     await assert.rejects(read, hasCode('revoked'))
   })
 
   test('close() and the abort signal stop without an error, and leave no timer', async t => {
     const controller = new AbortController()
-    const { agent, events, clock, end } = await startConnected(t, { signal: controller.signal })
+    const { agent, events, clock, serverEnd } = await startConnected(t, { signal: controller.signal })
     const sending = agent.send('all', 'never acknowledged')
     controller.abort()
     await assert.rejects(sending, hasCode('closed'))
     assert.deepEqual(await events.stopped.next(), { error: undefined })
     assert.equal(clock.next(), undefined)
-    assert.equal(await end.closed, 1000)
+    assert.equal(await serverEnd.closed, 1000)
     assert.equal(events.disconnected.rest.length, 0)
   })
 })
@@ -207,8 +207,8 @@ describe('reconnect', () => {
     [4999, 'never heard of', 1],
   ] as const) {
     test(`after ${code} ${reason} the agent reconnects with ${exchanges} exchange(s)`, async t => {
-      const { server, events, clock, end } = await startConnected(t)
-      end.close(code, reason)
+      const { server, events, clock, serverEnd } = await startConnected(t)
+      serverEnd.close(code, reason)
       const { retryInMs } = await events.disconnected.next()
       assert.ok(retryInMs! <= 1000)
       clock.advance(1000)
@@ -246,9 +246,9 @@ describe('reconnect', () => {
   })
 
   test('connections that close soon after `ready` do not reset the back-off', async t => {
-    const { server, events, clock, end } = await startConnected(t)
+    const { server, events, clock, serverEnd } = await startConnected(t)
     clock.randomness = 0.999999
-    end.close(4429, 'too_many_connections')
+    serverEnd.close(4429, 'too_many_connections')
     const waits: number[] = []
     for (let round = 0; round < 4; round++) {
       const { retryInMs } = await events.disconnected.next()
@@ -263,9 +263,9 @@ describe('reconnect', () => {
   })
 
   test('a connection that drops packets is detected after 25 s of silence and a ping without pong', async t => {
-    const { agent, events, clock, end } = await startConnected(t)
+    const { agent, events, clock, serverEnd } = await startConnected(t)
     clock.advance(25_000)
-    assert.deepEqual(await end.frames.next(), { type: 'ping' })
+    assert.deepEqual(await serverEnd.frames.next(), { type: 'ping' })
     clock.advance(9_999)
     assert.equal(agent.connected, true)
     clock.advance(1)
@@ -276,12 +276,12 @@ describe('reconnect', () => {
   })
 
   test('a pong keeps the connection open', async t => {
-    const { agent, clock, end, events } = await startConnected(t)
+    const { agent, clock, serverEnd, events } = await startConnected(t)
     for (let round = 0; round < 3; round++) {
       clock.advance(25_000)
-      assert.deepEqual(await end.frames.next(), { type: 'ping' })
-      end.send({ type: 'pong' })
-      end.send({ type: 'message', id: `m${round}`, from: 'x', from_key_id: null, data: null })
+      assert.deepEqual(await serverEnd.frames.next(), { type: 'ping' })
+      serverEnd.send({ type: 'pong' })
+      serverEnd.send({ type: 'message', id: `m${round}`, from: 'x', from_key_id: null, data: null })
       await events.message.next()
     }
     clock.advance(24_999)
@@ -289,9 +289,9 @@ describe('reconnect', () => {
   })
 
   test('after a suspend of eight hours the agent detects the dead connection and reconnects', async t => {
-    const { events, clock, end } = await startConnected(t)
+    const { events, clock, serverEnd } = await startConnected(t)
     clock.wakeAfter(8 * HOUR)
-    while ((await end.frames.next()).type !== 'token'); // the exchange is answered, so time may advance
+    while ((await serverEnd.frames.next()).type !== 'token'); // the exchange is answered, so time may advance
     clock.advance(10_000)
     assert.equal((await events.disconnected.next()).willReconnect, true)
     clock.advance(1000)
@@ -321,9 +321,9 @@ async function moveAgent({
   server,
   events,
   clock,
-  end,
+  serverEnd,
 }: Omit<Awaited<ReturnType<typeof startConnected>>, 'agent'>): Promise<ServerEnd> {
-  end.send({ type: 'draining', close_in_seconds: 10 })
+  serverEnd.send({ type: 'draining', close_in_seconds: 10 })
   await letIoFinish()
   clock.advance(1000)
   const successor = await server.connections.next()
@@ -333,37 +333,37 @@ async function moveAgent({
 
 describe('move to another node', () => {
   test('on `draining` the agent keeps the old connection until its successor is ready', async t => {
-    const { server, agent, events, clock, end } = await startConnected(t)
-    end.send({ type: 'draining', close_in_seconds: 10 })
+    const { server, agent, events, clock, serverEnd } = await startConnected(t)
+    serverEnd.send({ type: 'draining', close_in_seconds: 10 })
     await letIoFinish()
     clock.advance(1000)
     const successor = await server.connections.next()
     assert.equal((await events.ready.next()).connectionId, 'connection-2')
-    end.send({ type: 'message', id: 'late', from: 'x', from_key_id: null, data: 'over the old one' })
+    serverEnd.send({ type: 'message', id: 'late', from: 'x', from_key_id: null, data: 'over the old one' })
     assert.equal((await events.message.next()).data, 'over the old one')
-    end.close(1012, 'restarting')
+    serverEnd.close(1012, 'restarting')
     const sending = agent.send('all', 'over the new one')
     const frame = (await successor.frames.next()) as { id: string }
     successor.send({ type: 'sent', id: frame.id, delivered: 2 })
     assert.deepEqual(await sending, { delivered: 2 })
-    await end.closed
+    await serverEnd.closed
     await letIoFinish()
     assert.equal(events.disconnected.rest.length, 0)
     assert.equal(server.connectionCount, 2)
   })
 
   test('sends on the new connection wait for the acknowledgements of the old one', async t => {
-    const { server, agent, events, clock, end } = await startConnected(t)
+    const { server, agent, events, clock, serverEnd } = await startConnected(t)
     const sendsOnOld = [agent.send('all', 1), agent.send('all', 2)]
-    const firstFrame = (await end.frames.next()) as { id: string }
-    const secondFrame = (await end.frames.next()) as { id: string }
-    const successor = await moveAgent({ server, events, clock, end })
+    const firstFrame = (await serverEnd.frames.next()) as { id: string }
+    const secondFrame = (await serverEnd.frames.next()) as { id: string }
+    const successor = await moveAgent({ server, events, clock, serverEnd })
     const sendOnNew = agent.send('all', 3)
-    end.send({ type: 'sent', id: firstFrame.id, delivered: 1 })
+    serverEnd.send({ type: 'sent', id: firstFrame.id, delivered: 1 })
     await sendsOnOld[0]
     await letIoFinish()
     assert.equal(successor.frames.rest.length, 0)
-    end.send({ type: 'error', code: 'invalid_frame', detail: 'two', id: secondFrame.id })
+    serverEnd.send({ type: 'error', code: 'invalid_frame', detail: 'two', id: secondFrame.id })
     await assert.rejects(sendsOnOld[1]!)
     const thirdFrame = (await successor.frames.next()) as { id: string; data: unknown }
     assert.equal(thirdFrame.data, 3)
@@ -372,11 +372,11 @@ describe('move to another node', () => {
   })
 
   test('sends that the old connection did not acknowledge are sent again over the new one', async t => {
-    const { server, agent, events, clock, end } = await startConnected(t)
+    const { server, agent, events, clock, serverEnd } = await startConnected(t)
     const sending = agent.send('all', 'once')
-    await end.frames.next()
-    const successor = await moveAgent({ server, events, clock, end })
-    end.close(1012, 'restarting')
+    await serverEnd.frames.next()
+    const successor = await moveAgent({ server, events, clock, serverEnd })
+    serverEnd.close(1012, 'restarting')
     const frame = (await successor.frames.next()) as { id: string; data: unknown }
     assert.equal(frame.data, 'once')
     successor.send({ type: 'sent', id: frame.id, delivered: 1 })
@@ -384,9 +384,9 @@ describe('move to another node', () => {
   })
 
   test('the old connection stays in use while no other node answers', async t => {
-    const { server, agent, events, clock, end } = await startConnected(t)
+    const { server, agent, events, clock, serverEnd } = await startConnected(t)
     server.greet = next => next.close(1012, 'restarting')
-    end.send({ type: 'draining', close_in_seconds: 10 })
+    serverEnd.send({ type: 'draining', close_in_seconds: 10 })
     await letIoFinish()
     clock.advance(1000)
     await server.connections.next()
@@ -394,66 +394,66 @@ describe('move to another node', () => {
     assert.equal(agent.connected, true)
     assert.equal(events.disconnected.rest.length, 0)
     server.greet = next => next.send(readyFrame(next.id, 900))
-    end.close(1012, 'restarting')
+    serverEnd.close(1012, 'restarting')
     await events.disconnected.next()
     clock.advance(20_000)
     await events.ready.next()
   })
 
   test('a message received over both connections is emitted once', async t => {
-    const { server, events, clock, end } = await startConnected(t)
-    const successor = await moveAgent({ server, events, clock, end })
+    const { server, events, clock, serverEnd } = await startConnected(t)
+    const successor = await moveAgent({ server, events, clock, serverEnd })
     const duplicate = { type: 'message', id: 'm', from: 'x', from_key_id: null, data: 1 }
-    end.send(duplicate)
+    serverEnd.send(duplicate)
     successor.send(duplicate)
     successor.send({ ...duplicate, id: 'n', data: 2 })
-    end.send({ type: 'pong' })
+    serverEnd.send({ type: 'pong' })
     assert.equal((await events.message.next()).id, 'm')
     assert.equal((await events.message.next()).id, 'n')
   })
 
   for (const [how, release] of [
-    ['answers a ping', end => end.send({ type: 'pong' })],
-    ['is closed', end => end.close(1012, 'restarting')],
+    ['answers a ping', serverEnd => serverEnd.send({ type: 'pong' })],
+    ['is closed', serverEnd => serverEnd.close(1012, 'restarting')],
     ['has been silent for longer than a hub waits', (_, clock) => clock.advance(2_500)],
-  ] as [string, (end: ServerEnd, clock: ManualClock) => void][])
+  ] as [string, (serverEnd: ServerEnd, clock: ManualClock) => void][])
     test(`messages of the successor are buffered until the old connection ${how}`, async t => {
-      const { server, events, clock, end } = await startConnected(t)
-      const successor = await moveAgent({ server, events, clock, end })
-      assert.deepEqual(await end.frames.next(), { type: 'ping' })
+      const { server, events, clock, serverEnd } = await startConnected(t)
+      const successor = await moveAgent({ server, events, clock, serverEnd })
+      assert.deepEqual(await serverEnd.frames.next(), { type: 'ping' })
       const message = { type: 'message', from: 'x', from_key_id: null }
       successor.send({ ...message, id: 'second', data: 2 })
       await letIoFinish()
       assert.equal(events.message.rest.length, 0)
-      end.send({ ...message, id: 'first', data: 1 })
+      serverEnd.send({ ...message, id: 'first', data: 1 })
       assert.equal((await events.message.next()).id, 'first')
-      release(end, clock)
+      release(serverEnd, clock)
       assert.equal((await events.message.next()).id, 'second')
       successor.send({ ...message, id: 'third', data: 3 })
       assert.equal((await events.message.next()).id, 'third')
     })
 
   test('messages of the successor are buffered until the last ping of the old connection is answered', async t => {
-    const { server, events, clock, end } = await startConnected(t)
+    const { server, events, clock, serverEnd } = await startConnected(t)
     clock.advance(25_000)
-    assert.deepEqual(await end.frames.next(), { type: 'ping' })
-    const successor = await moveAgent({ server, events, clock, end })
-    assert.deepEqual(await end.frames.next(), { type: 'ping' })
+    assert.deepEqual(await serverEnd.frames.next(), { type: 'ping' })
+    const successor = await moveAgent({ server, events, clock, serverEnd })
+    assert.deepEqual(await serverEnd.frames.next(), { type: 'ping' })
     const message = { type: 'message', from: 'x', from_key_id: null }
     successor.send({ ...message, id: 'second', data: 2 })
     successor.send({ type: 'pong' })
     await letIoFinish()
-    end.send({ type: 'pong' })
-    end.send({ ...message, id: 'first', data: 1 })
+    serverEnd.send({ type: 'pong' })
+    serverEnd.send({ ...message, id: 'first', data: 1 })
     assert.equal((await events.message.next()).id, 'first')
-    end.send({ type: 'pong' })
+    serverEnd.send({ type: 'pong' })
     assert.equal((await events.message.next()).id, 'second')
   })
 
   test('messages of the successor are emitted if it closes first', async t => {
-    const { server, events, clock, end } = await startConnected(t)
-    const successor = await moveAgent({ server, events, clock, end })
-    assert.deepEqual(await end.frames.next(), { type: 'ping' })
+    const { server, events, clock, serverEnd } = await startConnected(t)
+    const successor = await moveAgent({ server, events, clock, serverEnd })
+    assert.deepEqual(await serverEnd.frames.next(), { type: 'ping' })
     successor.send({ type: 'message', id: 'brought', from: 'x', from_key_id: null, data: 1 })
     await letIoFinish()
     assert.equal(events.message.rest.length, 0)
@@ -464,9 +464,9 @@ describe('move to another node', () => {
 
 describe('send', () => {
   test('queued sends survive a restart of the service, in order', async t => {
-    const { server, agent, events, clock, end } = await startConnected(t)
+    const { server, agent, events, clock, serverEnd } = await startConnected(t)
     const firstSend = agent.send('key', 1)
-    await end.frames.next()
+    await serverEnd.frames.next()
     await server.stop()
     await events.disconnected.next()
     const laterSends = [agent.send('key', 2), agent.send('key', 3)]
@@ -499,31 +499,31 @@ describe('send', () => {
   })
 
   test('a message that the hub refuses rejects its send', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const sending = agent.send('all', 1)
-    const { id } = (await end.frames.next()) as { id: string }
-    end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id })
+    const { id } = (await serverEnd.frames.next()) as { id: string }
+    serverEnd.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id })
     await assert.rejects(sending, hasCode('insufficient_scope'))
     assert.equal(agent.connected, true)
   })
 
   test('a rate-limited message is sent again after a second', async t => {
-    const { agent, clock, end } = await startConnected(t)
+    const { agent, clock, serverEnd } = await startConnected(t)
     const sending = agent.send('all', 'patience')
-    const { id } = (await end.frames.next()) as { id: string }
-    end.send({ type: 'error', code: 'rate_limited', detail: 'Slow down.', id })
+    const { id } = (await serverEnd.frames.next()) as { id: string }
+    serverEnd.send({ type: 'error', code: 'rate_limited', detail: 'Slow down.', id })
     await letIoFinish()
-    assert.equal(end.frames.rest.length, 0)
+    assert.equal(serverEnd.frames.rest.length, 0)
     clock.advance(1000)
-    assert.equal(((await end.frames.next()) as { id: string }).id, id)
-    end.send({ type: 'sent', id, delivered: 1 })
+    assert.equal(((await serverEnd.frames.next()) as { id: string }).id, id)
+    serverEnd.send({ type: 'sent', id, delivered: 1 })
     assert.deepEqual(await sending, { delivered: 1 })
   })
 
   test('an aborted send is not sent later', async t => {
     const controller = new AbortController()
-    const { server, agent, events, clock, end } = await startConnected(t)
-    end.close(1012, 'restarting')
+    const { server, agent, events, clock, serverEnd } = await startConnected(t)
+    serverEnd.close(1012, 'restarting')
     await events.disconnected.next()
     const abortedSend = agent.send('all', 'given up', { signal: controller.signal })
     agent.send('all', 'kept').catch(() => {})
@@ -537,18 +537,19 @@ describe('send', () => {
 
 describe('receive', () => {
   test('an iteration yields messages with their sender', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const iterator = agent[Symbol.asyncIterator]()
-    end.send({ type: 'message', id: '7', from: 'api', from_key_id: 'k', data: { a: [1] } })
+    serverEnd.send({ type: 'message', id: '7', from: 'api', from_key_id: 'k', data: { a: [1] } })
     const expected = { id: '7', from: 'api', fromKeyId: 'k', data: { a: [1] } }
     assert.deepEqual(await iterator.next(), { value: expected, done: false })
   })
 
   test('invalid frames and unknown types are ignored', async t => {
-    const { agent, events, end } = await startConnected(t)
-    for (const raw of ['', 'null', '[]', '{', '{"type":1}', '"x"', '{"type":"hologram"}']) end.sendRaw(raw)
-    end.sendRaw(Buffer.from([0, 1, 2]))
-    end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 'still here' })
+    const { agent, events, serverEnd } = await startConnected(t)
+    for (const raw of ['', 'null', '[]', '{', '{"type":1}', '"x"', '{"type":"hologram"}'])
+      serverEnd.sendRaw(raw)
+    serverEnd.sendRaw(Buffer.from([0, 1, 2]))
+    serverEnd.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 'still here' })
     assert.equal((await events.message.next()).data, 'still here')
     assert.equal(agent.connected, true)
   })
@@ -567,55 +568,55 @@ describe('renewal', () => {
       const agent = new Agent({ url: server.url, apiKey: TEST_KEY, clock, WebSocket: platformWebSocket })
       t.after(() => agent.close())
       const events = record(agent)
-      const end = await server.connections.next()
+      const serverEnd = await server.connections.next()
       await events.ready.next()
-      await keepAlive(clock, end, events, seconds * 1000 - 100)
+      await keepAlive(clock, serverEnd, events, seconds * 1000 - 100)
       assert.equal(server.exchangeCount, 1)
       clock.advance(100)
-      const frame = (await nextFrameOfType(end, 'token')) as { token: string }
+      const frame = (await nextFrameOfType(serverEnd, 'token')) as { token: string }
       assert.equal(frame.token, 'token-2')
-      end.send({ type: 'token_accepted', expires_at: '', expires_in: 900 })
+      serverEnd.send({ type: 'token_accepted', expires_at: '', expires_in: 900 })
       assert.deepEqual(await events.renewed.next(), { expiresIn: 900 })
       assert.equal(server.connectionCount, 1)
     }
   })
 
   test('a failed exchange is retried while the old token is valid', async t => {
-    const { server, events, clock, end } = await startConnected(t, {}, server => {
+    const { server, events, clock, serverEnd } = await startConnected(t, {}, server => {
       const answerWithToken = server.answer
       server.answer = count =>
         count === 2 ? problem(503, 'unavailable') : count === 3 ? 'drop' : answerWithToken(count)
     })
-    await keepAlive(clock, end, events, RENEWAL_AT_MS - 1)
+    await keepAlive(clock, serverEnd, events, RENEWAL_AT_MS - 1)
     clock.advance(1)
     for (let round = 0; round < 4; round++) {
       await letIoFinish()
       clock.advance(1000)
     }
-    assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-4')
+    assert.equal(((await nextFrameOfType(serverEnd, 'token')) as { token: string }).token, 'token-4')
     assert.equal(server.connectionCount, 1)
     assert.equal(events.disconnected.rest.length, 0)
   })
 
   test('a refused token is replaced by a new one, and the connection stays open', async t => {
-    const { clock, end, events } = await startConnected(t)
-    await keepAlive(clock, end, events, RENEWAL_AT_MS - 1)
+    const { clock, serverEnd, events } = await startConnected(t)
+    await keepAlive(clock, serverEnd, events, RENEWAL_AT_MS - 1)
     clock.advance(1)
-    await nextFrameOfType(end, 'token')
-    end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
+    await nextFrameOfType(serverEnd, 'token')
+    serverEnd.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
     await letIoFinish()
     clock.advance(1000)
-    assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-3')
+    assert.equal(((await nextFrameOfType(serverEnd, 'token')) as { token: string }).token, 'token-3')
     assert.equal(events.disconnected.rest.length, 0)
   })
 
   test('a token that was refused at a renewal is not used for the next connection', async t => {
-    const { server, clock, end, events } = await startConnected(t)
-    await keepAlive(clock, end, events, RENEWAL_AT_MS - 1)
+    const { server, clock, serverEnd, events } = await startConnected(t)
+    await keepAlive(clock, serverEnd, events, RENEWAL_AT_MS - 1)
     clock.advance(1)
-    assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-2')
-    end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
-    end.close(1011, 'internal')
+    assert.equal(((await nextFrameOfType(serverEnd, 'token')) as { token: string }).token, 'token-2')
+    serverEnd.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
+    serverEnd.close(1011, 'internal')
     const { retryInMs } = await events.disconnected.next()
     clock.advance(retryInMs!)
     const nextEnd = await server.connections.next()
@@ -623,22 +624,22 @@ describe('renewal', () => {
   })
 
   test('`token_expiring` triggers the renewal', async t => {
-    const { clock, end } = await startConnected(t)
-    end.send({ type: 'token_expiring', expires_at: '', expires_in: 60 })
+    const { clock, serverEnd } = await startConnected(t)
+    serverEnd.send({ type: 'token_expiring', expires_at: '', expires_in: 60 })
     await letIoFinish()
     clock.advance(0)
-    assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-2')
+    assert.equal(((await nextFrameOfType(serverEnd, 'token')) as { token: string }).token, 'token-2')
   })
 
   test('an agent whose key is about to expire does not exchange in a tight loop', async t => {
-    const { server, clock, end } = await startConnected(t, {}, server => {
+    const { server, clock, serverEnd } = await startConnected(t, {}, server => {
       server.expiresIn = 20
     })
     for (let second = 0; second < 20; second++) {
       clock.advance(1000)
       await letIoFinish(4)
-      end.send({ type: 'token_accepted', expires_at: '', expires_in: 20 - second })
-      end.send({ type: 'token_expiring', expires_at: '', expires_in: 20 - second })
+      serverEnd.send({ type: 'token_accepted', expires_at: '', expires_in: 20 - second })
+      serverEnd.send({ type: 'token_expiring', expires_at: '', expires_in: 20 - second })
       await letIoFinish(4)
     }
     assert.ok(server.exchangeCount <= 5, `${server.exchangeCount} exchanges`)
@@ -646,12 +647,12 @@ describe('renewal', () => {
 
   for (const nonsense of [0, -900, 1e300, null, 'soon', undefined, {}]) {
     test(`an expires_in of ${JSON.stringify(nonsense)} causes neither a stop nor a tight loop`, async t => {
-      const { server, agent, clock, end } = await startConnected(t, {}, server => {
+      const { server, agent, clock, serverEnd } = await startConnected(t, {}, server => {
         server.expiresIn = nonsense
       })
       for (let minute = 0; minute < 10; minute++) {
         clock.advance(20_000)
-        end.send({ type: 'pong' })
+        serverEnd.send({ type: 'pong' })
         await letIoFinish(4)
       }
       assert.equal(agent.connected, true)
@@ -663,23 +664,23 @@ describe('renewal', () => {
 /** Advances time by `ms`. A message at least every 20 seconds keeps the agent from sending pings. */
 async function keepAlive(
   clock: { advance(ms: number): void },
-  end: ServerEnd,
+  serverEnd: ServerEnd,
   events: RecordedEvents,
   ms: number,
 ): Promise<void> {
   for (let remaining = ms; remaining > 0; remaining -= 20_000) {
     clock.advance(Math.min(20_000, remaining))
-    end.send({ type: 'message', id: `heard-${remaining}`, from: 'x', from_key_id: null, data: null })
+    serverEnd.send({ type: 'message', id: `heard-${remaining}`, from: 'x', from_key_id: null, data: null })
     await events.message.next()
   }
 }
 
 async function nextFrameOfType(
-  end: { frames: { next(): Promise<{ type: string }> } },
+  serverEnd: { frames: { next(): Promise<{ type: string }> } },
   type: string,
 ): Promise<unknown> {
   for (;;) {
-    const frame = await end.frames.next()
+    const frame = await serverEnd.frames.next()
     if (frame.type === type) return frame
   }
 }

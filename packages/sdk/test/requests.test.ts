@@ -14,7 +14,7 @@ type Send = Extract<AgentFrame, { type: 'send' }>
 
 const hasCode = (code: string, reason?: string) => (error: unknown) =>
   error instanceof KeywayError && error.code === code && error.reason === reason
-const nextSend = async (end: ServerEnd) => (await end.frames.next()) as Send
+const nextSend = async (serverEnd: ServerEnd) => (await serverEnd.frames.next()) as Send
 const message = (id: string, data: Json, from = 'asker', reply_to?: string) => ({
   type: 'message',
   id,
@@ -26,18 +26,18 @@ const message = (id: string, data: Json, from = 'asker', reply_to?: string) => (
 
 describe('a request', () => {
   test('is a message with an unguessable id, and resolves with the result that replies to it', async t => {
-    const { agent, events, end } = await startConnected(t)
+    const { agent, events, serverEnd } = await startConnected(t)
     const requests = [agent.request('printer', { pages: 1 }), agent.request('printer', { pages: 2 })]
-    const [first, second] = [await nextSend(end), await nextSend(end)]
+    const [first, second] = [await nextSend(serverEnd), await nextSend(serverEnd)]
     assert.match(first.id, /^request\.[0-9a-f]{32}-1$/)
     assert.deepEqual([first.to, first.data, first.reply_to], ['printer', { pages: 1 }, undefined])
-    end.send({ type: 'sent', id: second.id, delivered: 1 })
-    end.send(message('a', { result: null }, 'printer', second.id))
-    end.send(message('b', { result: ['printed'] }, 'printer', first.id)) // before its acknowledgement
-    end.send({ type: 'sent', id: first.id, delivered: 1 })
+    serverEnd.send({ type: 'sent', id: second.id, delivered: 1 })
+    serverEnd.send(message('a', { result: null }, 'printer', second.id))
+    serverEnd.send(message('b', { result: ['printed'] }, 'printer', first.id)) // before its acknowledgement
+    serverEnd.send({ type: 'sent', id: first.id, delivered: 1 })
     assert.deepEqual(await Promise.all(requests), [['printed'], null])
-    end.send(message('c', { result: 'too late' }, 'printer', first.id))
-    end.send(message('d', 'plain', 'printer', 'some message'))
+    serverEnd.send(message('c', { result: 'too late' }, 'printer', first.id))
+    serverEnd.send(message('d', 'plain', 'printer', 'some message'))
     const plainMessage = await events.message.next()
     assert.deepEqual(
       [plainMessage.id, plainMessage.replyTo],
@@ -47,35 +47,35 @@ describe('a request', () => {
   })
 
   test('resolves with data that is no `Answer`, as agents may send over HTTP, as the result itself', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     for (const data of [7, null, ['x'], { error: 'paper' }, { page: 1 }] as Json[]) {
       const answer = agent.request('printer', 1)
-      end.send(message('a', data, 'api', (await nextSend(end)).id))
+      serverEnd.send(message('a', data, 'api', (await nextSend(serverEnd)).id))
       assert.deepEqual(await answer, data)
     }
   })
 
   test('fails at once when nobody is there, but waits for a held connection', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const failedRequest = agent.request('printer', 1)
-    end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 0 })
+    serverEnd.send({ type: 'sent', id: (await nextSend(serverEnd)).id, delivered: 0 })
     await assert.rejects(failedRequest, hasCode('no_responders'))
     const heldRequest = agent.request('printer', 2)
-    const { id } = await nextSend(end)
-    end.send({ type: 'sent', id, delivered: 0, held: 1 })
-    end.send(message('a', { result: 'back' }, 'printer', id))
+    const { id } = await nextSend(serverEnd)
+    serverEnd.send({ type: 'sent', id, delivered: 0, held: 1 })
+    serverEnd.send(message('a', { result: 'back' }, 'printer', id))
     assert.equal(await heldRequest, 'back')
   })
 
   test('to several waits for a result until all of them have answered with an error', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const error = (code: string) => ({ error: { code, message: `It is ${code}.` } })
     const succeedingRequest = agent.request('all', 1)
-    const firstId = (await nextSend(end)).id
-    end.send(message('a', error('no_handler'), 'one', firstId))
-    end.send(message('b', error('no_handler'), 'one', firstId)) // counts once
-    end.send({ type: 'sent', id: firstId, delivered: 2 })
-    end.send(message('c', { result: 'two' }, 'two', firstId))
+    const firstId = (await nextSend(serverEnd)).id
+    serverEnd.send(message('a', error('no_handler'), 'one', firstId))
+    serverEnd.send(message('b', error('no_handler'), 'one', firstId)) // counts once
+    serverEnd.send({ type: 'sent', id: firstId, delivered: 2 })
+    serverEnd.send(message('c', { result: 'two' }, 'two', firstId))
     assert.equal(await succeedingRequest, 'two')
 
     for (const [code, expected] of [
@@ -84,25 +84,25 @@ describe('a request', () => {
       ['out_of_paper', hasCode('request_failed', 'out_of_paper')],
     ] as const) {
       const failingRequest = agent.request('all', 1)
-      const { id } = await nextSend(end)
-      end.send(message('a', error('busy'), 'one', id))
-      end.send({ type: 'sent', id, delivered: 2 })
-      end.send(message('b', error(code), 'two', id))
+      const { id } = await nextSend(serverEnd)
+      serverEnd.send(message('a', error('busy'), 'one', id))
+      serverEnd.send({ type: 'sent', id, delivered: 2 })
+      serverEnd.send(message('b', error(code), 'two', id))
       await assert.rejects(failingRequest, expected)
     }
   })
 
   test('ends with its timeout, with its signal and with the agent', async t => {
-    const { agent, clock, end } = await startConnected(t)
+    const { agent, clock, serverEnd } = await startConnected(t)
     const timedOutRequest = agent.request('printer', 1, { timeout: 50 })
-    end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 1 })
+    serverEnd.send({ type: 'sent', id: (await nextSend(serverEnd)).id, delivered: 1 })
     clock.advance(49)
     clock.advance(1)
     await assert.rejects(timedOutRequest, hasCode('timeout'))
 
     const controller = new AbortController()
     const abortedRequest = agent.request('printer', 2, { signal: controller.signal })
-    await nextSend(end)
+    await nextSend(serverEnd)
     controller.abort(new Error('changed my mind'))
     await assert.rejects(abortedRequest, /changed my mind/)
     await assert.rejects(agent.request('printer', 3, { signal: controller.signal }), /changed my mind/)
@@ -126,17 +126,17 @@ describe('a request', () => {
     clock.advance(8_000)
     await events.disconnected.next()
     clock.advance(1000)
-    const end = await server.connections.next()
+    const serverEnd = await server.connections.next()
     agent.send('printer', 'in time').catch(() => {})
-    assert.equal((await nextSend(end)).data, 'in time')
+    assert.equal((await nextSend(serverEnd)).data, 'in time')
   })
 
   test('is refused beyond the limit of unanswered requests, and with an impossible timeout', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const requests: Promise<unknown>[] = []
     for (let n = 0; n < MAX_PENDING_REQUESTS; n++) {
       requests.push(agent.request('printer', n))
-      end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 1 })
+      serverEnd.send({ type: 'sent', id: (await nextSend(serverEnd)).id, delivered: 1 })
     }
     await assert.rejects(agent.request('printer', 1), hasCode('queue_full'))
     for (const timeout of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, 86_400_001])
@@ -148,7 +148,7 @@ describe('a request', () => {
 
 describe('the handler of requests', () => {
   test('answers the asking connection, and its errors are answers too', async t => {
-    const { agent, events, end } = await startConnected(t)
+    const { agent, events, serverEnd } = await startConnected(t)
     const receivedRequests: unknown[] = []
     agent.onRequest(async request => {
       receivedRequests.push(request)
@@ -168,12 +168,12 @@ describe('the handler of requests', () => {
       ['circular', /circular/i],
     ]
     for (const [data, answer] of expected) {
-      end.send(message(`request.${data}`, data))
-      const sentAnswer = await nextSend(end)
+      serverEnd.send(message(`request.${data}`, data))
+      const sentAnswer = await nextSend(serverEnd)
       assert.deepEqual([sentAnswer.to, sentAnswer.reply_to], ['asker', `request.${data}`])
       if (answer instanceof RegExp) assert.match(JSON.stringify(sentAnswer.data), answer)
       else assert.deepEqual(sentAnswer.data, answer)
-      end.send({ type: 'sent', id: sentAnswer.id, delivered: 1 })
+      serverEnd.send({ type: 'sent', id: sentAnswer.id, delivered: 1 })
     }
     assert.deepEqual(receivedRequests[0], {
       id: 'request.print',
@@ -185,31 +185,31 @@ describe('the handler of requests', () => {
   })
 
   test('is called once for a request that arrives again, and the answer goes to the connection that sent it last', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const { promise, resolve } = Promise.withResolvers<Json>()
     let calls = 0
     agent.onRequest(() => {
       calls++
       return promise
     })
-    end.send(message('request.1', 1, 'before'))
-    end.send(message('request.1', 1, 'after'))
-    end.send(message('request.2', 2, 'before'))
+    serverEnd.send(message('request.1', 1, 'before'))
+    serverEnd.send(message('request.1', 1, 'after'))
+    serverEnd.send(message('request.2', 2, 'before'))
     await until('both are handled', () => calls === 2)
     resolve('once')
-    assert.deepEqual([(await nextSend(end)).to, (await nextSend(end)).to], ['after', 'before'])
-    end.send(message('request.1', 1, 'much later'))
-    const repeatedAnswer = await nextSend(end)
+    assert.deepEqual([(await nextSend(serverEnd)).to, (await nextSend(serverEnd)).to], ['after', 'before'])
+    serverEnd.send(message('request.1', 1, 'much later'))
+    const repeatedAnswer = await nextSend(serverEnd)
     assert.deepEqual([repeatedAnswer.to, repeatedAnswer.data, calls], ['much later', { result: 'once' }, 2])
   })
 
   test('runs for at most 100 requests at a time; an agent without a handler says so', async t => {
-    const { agent, end } = await startConnected(t)
-    end.send(message('request.early', 1))
-    assert.match(JSON.stringify((await nextSend(end)).data), /"no_handler"/)
+    const { agent, serverEnd } = await startConnected(t)
+    serverEnd.send(message('request.early', 1))
+    assert.match(JSON.stringify((await nextSend(serverEnd)).data), /"no_handler"/)
     agent.onRequest(() => new Promise(() => {}))
-    for (let n = 0; n < 101; n++) end.send(message(`request.${n}`, n))
-    const busyAnswer = await nextSend(end)
+    for (let n = 0; n < 101; n++) serverEnd.send(message(`request.${n}`, n))
+    const busyAnswer = await nextSend(serverEnd)
     assert.equal(busyAnswer.reply_to, 'request.100')
     assert.match(JSON.stringify(busyAnswer.data), /"busy"/)
   })

@@ -11,14 +11,14 @@ const letIoFinish = async () => {
   for (let round = 0; round < 20; round++) await new Promise(resolve => setTimeout(resolve, 1))
 }
 
-function sendReady(end: ServerEnd, resumed: boolean, connectionId = end.id): void {
-  const resumption = { resume_token: `token-of-${end.id}`, resume_seconds: 120, resumed }
-  end.send({ ...readyFrame(connectionId, 900), ...resumption })
+function sendReady(serverEnd: ServerEnd, resumed: boolean, connectionId = serverEnd.id): void {
+  const resumption = { resume_token: `token-of-${serverEnd.id}`, resume_seconds: 120, resumed }
+  serverEnd.send({ ...readyFrame(connectionId, 900), ...resumption })
 }
 
 /** Makes the server resume every connection that an agent asks to resume. */
 function resumeAll(server: ProtocolServer): void {
-  server.greet = end => sendReady(end, end.resume !== undefined, 'connection-1')
+  server.greet = serverEnd => sendReady(serverEnd, serverEnd.resume !== undefined, 'connection-1')
 }
 
 function message(seq: number, id = `m${seq}`) {
@@ -26,20 +26,23 @@ function message(seq: number, id = `m${seq}`) {
 }
 
 async function start(t: Parameters<typeof startConnected>[0]) {
-  const { server, agent, events, clock, end } = await startConnected(t, {}, resumeAll)
+  const { server, agent, events, clock, serverEnd } = await startConnected(t, {}, resumeAll)
   /** Waits until the agent has reconnected; returns the server's end of the new socket. */
   const nextSocket = async () => {
     await letIoFinish()
     clock.advance(1000)
     return server.connections.next()
   }
-  return { server, agent, events, clock, end, nextSocket }
+  return { server, agent, events, clock, serverEnd, nextSocket }
 }
 
-async function nextSends(end: ServerEnd, count: number): Promise<[data: unknown, seq: number | undefined][]> {
+async function nextSends(
+  serverEnd: ServerEnd,
+  count: number,
+): Promise<[data: unknown, seq: number | undefined][]> {
   const sends: [unknown, number | undefined][] = []
   for (let n = 0; n < count; n++) {
-    const { data, seq } = (await end.frames.next()) as Send
+    const { data, seq } = (await serverEnd.frames.next()) as Send
     sends.push([data, seq])
   }
   return sends
@@ -47,13 +50,13 @@ async function nextSends(end: ServerEnd, count: number): Promise<[data: unknown,
 
 describe('an agent whose connection broke', () => {
   test('resumes it after the last message that it received, and gets each message once', async t => {
-    const { events, end, nextSocket } = await start(t)
-    assert.equal(end.resume, undefined)
-    for (const seq of [1, 2, 3]) end.send(message(seq))
+    const { events, serverEnd, nextSocket } = await start(t)
+    assert.equal(serverEnd.resume, undefined)
+    for (const seq of [1, 2, 3]) serverEnd.send(message(seq))
     await events.message.next()
     await events.message.next()
     await events.message.next()
-    end.cut()
+    serverEnd.cut()
     const secondEnd = await nextSocket()
     assert.equal(secondEnd.resume, 'token-of-connection-1.3')
     const readyEvent = await events.ready.next()
@@ -65,11 +68,11 @@ describe('an agent whose connection broke', () => {
   })
 
   test('emits `gap` when it cannot be resumed, and restarts its numbering', async t => {
-    const { server, events, end, nextSocket } = await start(t)
-    end.send(message(7))
+    const { server, events, serverEnd, nextSocket } = await start(t)
+    serverEnd.send(message(7))
     await events.message.next()
     server.greet = each => sendReady(each, false)
-    end.cut()
+    serverEnd.cut()
     const secondEnd = await nextSocket()
     assert.equal((await events.ready.next()).resumed, false)
     assert.deepEqual(await events.gap.next(), {
@@ -83,9 +86,9 @@ describe('an agent whose connection broke', () => {
   })
 
   test('does not ask to resume later than the hub allows', async t => {
-    const { server, events, clock, end } = await start(t)
+    const { server, events, clock, serverEnd } = await start(t)
     await server.stop()
-    end.cut()
+    serverEnd.cut()
     await events.disconnected.next()
     clock.advance(120_001)
     await server.start()
@@ -97,10 +100,10 @@ describe('an agent whose connection broke', () => {
   })
 
   test('does not resume with a hub that cannot, and sends without numbers', async t => {
-    const { server, agent, events, clock, end } = await startConnected(t)
+    const { server, agent, events, clock, serverEnd } = await startConnected(t)
     agent.send('all', 'old').catch(() => {})
-    assert.deepEqual(await nextSends(end, 1), [['old', undefined]])
-    end.cut()
+    assert.deepEqual(await nextSends(serverEnd, 1), [['old', undefined]])
+    serverEnd.cut()
     await letIoFinish()
     clock.advance(1000)
     const secondEnd = await server.connections.next()
@@ -110,12 +113,12 @@ describe('an agent whose connection broke', () => {
   })
 
   test('closes permanently with 1000, and abandons a dead socket with another code', async t => {
-    const { clock, agent, end, nextSocket } = await start(t)
+    const { clock, agent, serverEnd, nextSocket } = await start(t)
     await letIoFinish()
     clock.advance(25_000)
     await letIoFinish()
     clock.advance(10_000)
-    assert.equal(await end.closed, 4000)
+    assert.equal(await serverEnd.closed, 4000)
     const secondEnd = await nextSocket()
     await letIoFinish()
     agent.close()
@@ -125,15 +128,15 @@ describe('an agent whose connection broke', () => {
 
 describe('an agent whose connection is resumed while its old socket is open', () => {
   test('treats 4409 after `draining` as the end of the old socket', async t => {
-    const { events, clock, server, end } = await start(t)
+    const { events, clock, server, serverEnd } = await start(t)
     server.greet = () => {}
-    end.send({ type: 'draining', close_in_seconds: 10 })
+    serverEnd.send({ type: 'draining', close_in_seconds: 10 })
     await letIoFinish()
     clock.advance(1000)
     const secondEnd = await server.connections.next()
     assert.equal(secondEnd.resume, 'token-of-connection-1.0')
-    end.close(4409, 'resumed_elsewhere')
-    await end.closed
+    serverEnd.close(4409, 'resumed_elsewhere')
+    await serverEnd.closed
     await letIoFinish()
     sendReady(secondEnd, true, 'connection-1')
     assert.equal((await events.ready.next()).resumed, true)
@@ -143,23 +146,23 @@ describe('an agent whose connection is resumed while its old socket is open', ()
   })
 
   test('stops when another program resumed its connection', async t => {
-    const { events, end } = await start(t)
-    end.close(4409, 'resumed_elsewhere')
+    const { events, serverEnd } = await start(t)
+    serverEnd.close(4409, 'resumed_elsewhere')
     const { error } = await events.stopped.next()
     assert.match(error?.message ?? '', /Another program resumed this connection/)
   })
 
   test('reconnects when an abandoned attempt had resumed its connection', async t => {
-    const { server, events, clock, end } = await start(t)
+    const { server, events, clock, serverEnd } = await start(t)
     server.greet = () => {}
-    end.send({ type: 'draining', close_in_seconds: 60 })
+    serverEnd.send({ type: 'draining', close_in_seconds: 60 })
     await letIoFinish()
     clock.advance(1000)
     await server.connections.next()
     clock.advance(10_000) // no `ready` in time
     await letIoFinish()
     resumeAll(server)
-    end.close(4409, 'resumed_elsewhere')
+    serverEnd.close(4409, 'resumed_elsewhere')
     for (let round = 0; round < 30 && events.ready.rest.length === 0; round++) {
       await letIoFinish()
       clock.advance(1000)
@@ -171,14 +174,14 @@ describe('an agent whose connection is resumed while its old socket is open', ()
 
 describe('numbered sends', () => {
   test('keep their numbers when the connection is resumed, and get new ones when it is not', async t => {
-    const { server, agent, events, end, nextSocket } = await start(t)
+    const { server, agent, events, serverEnd, nextSocket } = await start(t)
     const sending = [1, 2, 3].map(n => agent.send('all', n))
-    assert.deepEqual(await nextSends(end, 3), [
+    assert.deepEqual(await nextSends(serverEnd, 3), [
       [1, 1],
       [2, 2],
       [3, 3],
     ])
-    end.cut()
+    serverEnd.cut()
     const secondEnd = await nextSocket()
     await events.ready.next()
     const [first, ...rest] = (await Promise.all([1, 2, 3].map(() => secondEnd.frames.next()))) as Send[]
@@ -200,16 +203,16 @@ describe('numbered sends', () => {
   })
 
   test('are sent again in order after `rate_limited` and `out_of_order`', async t => {
-    const { agent, clock, end } = await start(t)
+    const { agent, clock, serverEnd } = await start(t)
     const sending = [1, 2, 3].map(n => agent.send('all', n))
-    const frames = (await Promise.all([1, 2, 3].map(() => end.frames.next()))) as Send[]
-    end.send({ type: 'sent', id: frames[0]!.id, delivered: 1, held: 0 })
-    end.send({ type: 'error', code: 'rate_limited', detail: '', id: frames[1]!.id })
-    end.send({ type: 'error', code: 'out_of_order', detail: '', id: frames[2]!.id })
+    const frames = (await Promise.all([1, 2, 3].map(() => serverEnd.frames.next()))) as Send[]
+    serverEnd.send({ type: 'sent', id: frames[0]!.id, delivered: 1, held: 0 })
+    serverEnd.send({ type: 'error', code: 'rate_limited', detail: '', id: frames[1]!.id })
+    serverEnd.send({ type: 'error', code: 'out_of_order', detail: '', id: frames[2]!.id })
     await sending[0]
     await letIoFinish()
     clock.advance(1000)
-    assert.deepEqual(await nextSends(end, 2), [
+    assert.deepEqual(await nextSends(serverEnd, 2), [
       [2, 2],
       [3, 3],
     ])
@@ -218,17 +221,17 @@ describe('numbered sends', () => {
   })
 
   test('that are refused permanently keep their number, and aborted ones are sent again while their session lasts', async t => {
-    const { agent, end, events, nextSocket } = await start(t)
+    const { agent, serverEnd, events, nextSocket } = await start(t)
     const abort = new AbortController()
     const refusedSend = agent.send('all', 1)
     const abortedSend = agent.send('all', 2, { signal: abort.signal })
     const thirdSend = agent.send('all', 3)
-    const frames = (await Promise.all([1, 2, 3].map(() => end.frames.next()))) as Send[]
-    end.send({ type: 'error', code: 'insufficient_scope', detail: 'no', id: frames[0]!.id })
+    const frames = (await Promise.all([1, 2, 3].map(() => serverEnd.frames.next()))) as Send[]
+    serverEnd.send({ type: 'error', code: 'insufficient_scope', detail: 'no', id: frames[0]!.id })
     await assert.rejects(refusedSend, (error: unknown) => error instanceof KeywayError)
     abort.abort(new Error('changed my mind'))
     await assert.rejects(abortedSend, /changed my mind/)
-    end.cut()
+    serverEnd.cut()
     const secondEnd = await nextSocket()
     await events.ready.next()
     assert.deepEqual(await nextSends(secondEnd, 2), [

@@ -19,20 +19,20 @@ const connectionObject = (id: string) => ({
   address: '::1',
   client: null,
 })
-const sendList = (end: ServerEnd, ids: string[], more?: true) =>
-  end.send({ type: 'presence', connections: ids.map(connectionObject), ...(more && { more }) })
+const sendList = (serverEnd: ServerEnd, ids: string[], more?: true) =>
+  serverEnd.send({ type: 'presence', connections: ids.map(connectionObject), ...(more && { more }) })
 
 describe('agent.watch()', () => {
   test('yields the whole list once it is complete, then each change, and the list again after a reconnection', async t => {
-    const { server, agent, events, clock, end } = await startConnected(t)
+    const { server, agent, events, clock, serverEnd } = await startConnected(t)
     const firstWatch = agent.watch()
-    assert.equal(((await end.frames.next()) as { type: string }).type, 'watch')
-    sendList(end, ['a', 'b'], true)
-    sendList(end, ['c'])
+    assert.equal(((await serverEnd.frames.next()) as { type: string }).type, 'watch')
+    sendList(serverEnd, ['a', 'b'], true)
+    sendList(serverEnd, ['c'])
     const fullList = { type: 'presence', connections: ['a', 'b', 'c'].map(connectionObject) }
     assert.deepEqual((await firstWatch.next()).value, fullList)
-    end.send({ type: 'joined', connection: connectionObject('d') })
-    end.send({ type: 'left', connection_id: 'a', reason: 'closed' })
+    serverEnd.send({ type: 'joined', connection: connectionObject('d') })
+    serverEnd.send({ type: 'left', connection_id: 'a', reason: 'closed' })
     assert.deepEqual((await firstWatch.next()).value, { type: 'joined', connection: connectionObject('d') })
     assert.deepEqual((await firstWatch.next()).value, { type: 'left', connectionId: 'a', reason: 'closed' })
     const secondWatch = agent.watch()
@@ -42,9 +42,9 @@ describe('agent.watch()', () => {
       currentList,
       'another iterator begins with the list so far',
     )
-    assert.equal(end.frames.rest.length, 0)
+    assert.equal(serverEnd.frames.rest.length, 0)
 
-    end.close(1012, 'restarting')
+    serverEnd.close(1012, 'restarting')
     await events.disconnected.next()
     clock.advance(1000)
     const nextEnd = await server.connections.next()
@@ -62,39 +62,39 @@ describe('agent.watch()', () => {
   })
 
   test('throws when the hub refuses the watch, and retries later when it is rate limited', async t => {
-    const { agent, clock, end } = await startConnected(t)
+    const { agent, clock, serverEnd } = await startConnected(t)
     const watch = agent.watch()
-    await end.frames.next()
-    end.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: 'watch' })
+    await serverEnd.frames.next()
+    serverEnd.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: 'watch' })
     const nextEvent = watch.next()
-    end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 }) // after the error was read
+    serverEnd.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 }) // after the error was read
     await record(agent).message.next()
     clock.advance(10_000)
-    await end.frames.next()
-    sendList(end, [])
+    await serverEnd.frames.next()
+    sendList(serverEnd, [])
     assert.deepEqual((await nextEvent).value, { type: 'presence', connections: [] })
-    end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id: 'watch' })
+    serverEnd.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id: 'watch' })
     await assert.rejects(watch.next(), hasCode('insufficient_scope'))
     assert.equal(agent.connected, true)
   })
 
   test('ends at the hub too when it is read too slowly', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const slowWatch = agent.watch()
-    await end.frames.next()
-    sendList(end, [])
-    for (let n = 0; n < 10_000; n++) end.send({ type: 'left', connection_id: `${n}`, reason: 'closed' })
-    assert.equal(((await end.frames.next()) as { type: string }).type, 'unwatch')
+    await serverEnd.frames.next()
+    sendList(serverEnd, [])
+    for (let n = 0; n < 10_000; n++) serverEnd.send({ type: 'left', connection_id: `${n}`, reason: 'closed' })
+    assert.equal(((await serverEnd.frames.next()) as { type: string }).type, 'unwatch')
     await assert.rejects(slowWatch.next(), hasCode('queue_full'))
   })
 
   test('ends with the agent', async t => {
-    const { agent, end } = await startConnected(t)
+    const { agent, serverEnd } = await startConnected(t)
     const watch = agent.watch()
     agent.close()
     assert.equal((await watch.next()).done, true)
     assert.equal((await agent.watch().next()).done, true)
-    await end.closed
+    await serverEnd.closed
   })
 
   const newPerson = sharedKeyway()

@@ -111,7 +111,7 @@ export type RelayMessage =
 
 /** The messages that move a connection to another node, where its agent resumes it; see hub/connection-moves.ts. */
 export type MoveMessage =
-  | ReleaseMessage
+  | ReleaseRequest
   /** One part of the released state, as JSON text. `parts` 0: the sending node does not have the connection. */
   | { kind: 'released'; from: string; question: number; part: number; parts: number; text: string }
   /** The sending node no longer awaits an answer to its `release`. */
@@ -133,7 +133,7 @@ export interface ConnectionIdentity {
  * Requests a connection from the node that has it. `secretHash`: the hash of the secret in its resume token; null if
  * that node offered the connection with `adopt`.
  */
-export interface ReleaseMessage extends ConnectionIdentity {
+export interface ReleaseRequest extends ConnectionIdentity {
   kind: 'release'
   from: string
   /** The id of the request. */

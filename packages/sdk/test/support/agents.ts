@@ -40,9 +40,9 @@ export async function startConnected(
   t: TestContext,
   options: AgentOptions = {},
   script?: (server: ProtocolServer) => void,
-): Promise<TestAgent & { end: ServerEnd }> {
+): Promise<TestAgent & { serverEnd: ServerEnd }> {
   const testAgent = await startAgent(t, options, script)
-  const end = await testAgent.server.connections.next()
+  const serverEnd = await testAgent.server.connections.next()
   await testAgent.events.ready.next()
-  return { ...testAgent, end }
+  return { ...testAgent, serverEnd }
 }

@@ -34,7 +34,7 @@ export interface ProtocolServer {
   /** Returns the answer to an exchange; `count` is its number, from 1 on. */
   answer: (count: number) => ExchangeAnswer
   /** Called for each new connection; sends its first frames. */
-  greet: (end: ServerEnd) => void
+  greet: (serverEnd: ServerEnd) => void
   expiresIn: unknown
   stop(): Promise<void>
   start(): Promise<void>
@@ -64,7 +64,7 @@ export async function startProtocolServer(t: {
       status: 200,
       body: { token: `token-${count}`, agent_id: 'agent', expires_in: server.expiresIn },
     }),
-    greet: end => end.send(readyFrame(end.id, server.expiresIn)),
+    greet: serverEnd => serverEnd.send(readyFrame(serverEnd.id, server.expiresIn)),
     async start() {
       await new Promise<void>(resolve => http.listen(port, '127.0.0.1', resolve))
       server.url = `http://127.0.0.1:${port}`
@@ -128,7 +128,7 @@ async function exchange(
 function accept(server: ProtocolServer, socket: WebSocket, request: IncomingMessage): void {
   const offeredProtocols = request.headers['sec-websocket-protocol'] ?? ''
   const frames = new Queue<AgentFrame>()
-  const end: ServerEnd = {
+  const serverEnd: ServerEnd = {
     id: `connection-${++server.connectionCount}`,
     token: /bearer\.([^,\s]+)/.exec(offeredProtocols)?.[1] ?? '',
     resume: /resume\.([^,\s]+)/.exec(offeredProtocols)?.[1],
@@ -141,6 +141,6 @@ function accept(server: ProtocolServer, socket: WebSocket, request: IncomingMess
   }
   socket.on('message', data => frames.push(JSON.parse(String(data))))
   socket.on('error', () => {})
-  server.connections.push(end)
-  server.greet(end)
+  server.connections.push(serverEnd)
+  server.greet(serverEnd)
 }

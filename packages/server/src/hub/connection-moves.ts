@@ -4,7 +4,7 @@ import {
   MAX_MOVE_PART_LENGTH,
   MAX_MOVE_PARTS,
   type MoveMessage,
-  type ReleaseMessage,
+  type ReleaseRequest,
 } from '../events.ts'
 import type { Relay } from './node-relay.ts'
 
@@ -17,7 +17,7 @@ const MAX_PENDING_PER_OWNER = 1000
  */
 const MAX_ROUNDS = 3
 
-export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionIdentity | 'secretHash' | 'lastSeq'>
+export type MoveRequest = Pick<ReleaseRequest, keyof ConnectionIdentity | 'secretHash' | 'lastSeq'>
 
 export interface ConnectionMovesDeps {
   relay: Pick<Relay, 'publish' | 'currentPeers' | 'responsivePeers'>
@@ -134,7 +134,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     const isFull = pending.size >= MAX_PENDING || (pendingCounts.get(userId) ?? 0) >= MAX_PENDING_PER_OWNER
     if (nodes.length === 0 || isFull) return Promise.resolve(undefined)
     const requestId = ++lastRequestId
-    const request: ReleaseMessage = { kind: 'release', from: nodeId, question: requestId, ...moveRequest }
+    const request: ReleaseRequest = { kind: 'release', from: nodeId, question: requestId, ...moveRequest }
     // This node receives its own request too, and so learns the position of the request in the order of events.
     if (!relay.publish([nodeId, ...nodes], request)) return Promise.resolve(undefined)
     return new Promise(resolve => {
@@ -150,7 +150,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     void release.finally(() => releases.delete(release))
   }
 
-  async function answerRelease({ from, question: requestId, ...moveRequest }: ReleaseMessage): Promise<void> {
+  async function answerRelease({ from, question: requestId, ...moveRequest }: ReleaseRequest): Promise<void> {
     const key = requestKey(from, requestId)
     awaitedRequests.add(key)
     // `release` hands over the connection before its first await, and thus at the position of the request in the order

@@ -26,8 +26,9 @@ const TAKE_OVER_MS = SECOND / 2
 export const MAX_ADOPTING = 2 * MAX_OFFERED
 const POLL_MS = 10
 /**
- * Factor by which the bytes of a move count as deliveries if an agent requested it: a single handshake sends up to a
- * MiB through the queue to other nodes, which all connections share. The bytes of moves before a shutdown count once.
+ * A move that an agent requested is charged to its owner's limit of delivered bytes at this multiple of its size: a
+ * single handshake puts up to a MiB into the queue to other nodes, and all connections share that queue. A move before a
+ * shutdown is charged at its size.
  */
 const REQUESTED_MOVE_COST = 4
 /**

@@ -117,7 +117,10 @@ async function readStart(response: Response): Promise<string> {
   return text.slice(0, MAX_RESPONSE_CHARACTERS)
 }
 
-/** Retryable 4xx: the credential or the request rate is refused, or an earlier request is still in progress. */
+/**
+ * 4xx after which a mail is retried: the operator can correct the credential (401, 403), the request came too late or
+ * too early (408, 425), another with its idempotency key is in progress (409), or there were too many (429).
+ */
 const RETRYABLE_REFUSALS = [401, 403, 408, 409, 425, 429]
 
 function answerError({ status, text }: Answer): Error {

@@ -61,13 +61,13 @@ async function readApplied(db: Db): Promise<AppliedMigrations> {
   const rows = await db.selectFrom('schema_migrations').select('name').orderBy('name').execute()
   const newestName = rows.at(-1)?.name
   if (newestName === undefined) return { names: new Set(), oldestReader: null }
-  const oldestReader = db
+  const oldestReaderQuery = db
     .selectFrom('instance')
     .select('value')
     .where('name', '=', oldestReaderOf(newestName))
   return {
     names: new Set(rows.map(row => row.name)),
-    oldestReader: (await oldestReader.executeTakeFirst())?.value ?? null,
+    oldestReader: (await oldestReaderQuery.executeTakeFirst())?.value ?? null,
   }
 }
 

@@ -24,8 +24,8 @@ export async function searchUsers(
   const { db } = statements
   const { by, status, role } = search
   const binaryCollation = sql.raw(statements.binaryCollation)
-  // Addresses and keys have only these characters, so any other text matches nothing, and not every engine accepts it
-  // as a parameter.
+  // Addresses and keys consist of printable ASCII, so any other text matches nothing. It is not sent to the database,
+  // since PostgreSQL refuses a NUL character in a parameter.
   if (by && !/^[!-~]*$/.test(Object.values(by)[0]!)) return { rows: [], next: null }
   if (by && 'keyPrefixBeginning' in by)
     return findOwnersOfKeys(db, binaryCollation, by.keyPrefixBeginning, search, page)

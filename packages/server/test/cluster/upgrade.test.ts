@@ -28,7 +28,10 @@ import { redisMissing, startRedis } from '../support/redis.ts'
 
 /** The interval at which a node delivers hints (`Hint` in events.ts) that arrived unsealed, without duplicates. */
 const HINT_INTERVAL_MS = 250
-/** So many that waiting RELAY_TIMEOUT_MS for each would take far longer than a busy machine needs to send them all. */
+/**
+ * Number of messages that show that a node awaits no answers of the old one: RELAY_TIMEOUT_MS for each would take far
+ * longer than sending them all, even on a busy machine.
+ */
 const MESSAGE_COUNT = 20
 
 /** A migration of the next minor version, which may only add tables and columns. */

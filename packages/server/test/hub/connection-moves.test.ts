@@ -169,13 +169,13 @@ function openMoves(t: TestContext, peers = ['a', 'b']) {
       void adopted.push(`${from}: ${connections.map(({ connectionId }) => connectionId)}`),
   })
   const request = (issuer: string, change: Partial<MoveRequest> = {}) => {
-    const pending = { state: 'pending' as unknown, orders: 0 }
+    const tracked = { state: 'pending' as unknown, orders: 0 }
     void moves
-      .request(issuer, { ...REQUEST, ...change }, () => pending.orders++)
+      .request(issuer, { ...REQUEST, ...change }, () => tracked.orders++)
       .then(state => {
-        pending.state = state
+        tracked.state = state
       })
-    return pending
+    return tracked
   }
   const receive = (from: string, message: WithoutSender<MoveMessage>) =>
     moves.receive({ ...message, from } as MoveMessage)
@@ -200,7 +200,7 @@ function openMoves(t: TestContext, peers = ['a', 'b']) {
 describe('a request for a connection, among several nodes,', () => {
   test('goes to the issuer of its token first, then to the others, then to those that started meanwhile', async t => {
     const { request, deny, sent, settle, state } = openMoves(t)
-    const pending = request('b')
+    const tracked = request('b')
     assert.deepEqual(sent(), ['release to here,b'])
     deny('b', 1)
     await settle()
@@ -212,10 +212,10 @@ describe('a request for a connection, among several nodes,', () => {
     state.peers = ['a', 'b', 'c', 'd', 'e']
     deny('c', 3)
     await settle()
-    assert.equal(pending.state, 'pending')
+    assert.equal(tracked.state, 'pending')
     deny('d', 3)
     await settle()
-    assert.deepEqual([pending.state, sent()], [null, []], 'after three rounds')
+    assert.deepEqual([tracked.state, sent()], [null, []], 'after three rounds')
   })
 
   test('goes to all at once if the issuer is not alive, and to nobody if no node is', async t => {
@@ -230,7 +230,7 @@ describe('a request for a connection, among several nodes,', () => {
 
   test('takes a state only from a node that was asked, whole and in order', async t => {
     const { request, part, deny, sent, settle } = openMoves(t)
-    const pending = request('gone')
+    const tracked = request('gone')
     sent()
     const text = '{"seq":1}'
     part('stranger', 1, 0, 1, text)
@@ -240,10 +240,10 @@ describe('a request for a connection, among several nodes,', () => {
     part('b', 1, 1, 2, text.slice(4))
     part('a', 1, 0, 2, text.slice(0, 4))
     await settle()
-    assert.equal(pending.state, 'pending')
+    assert.equal(tracked.state, 'pending')
     part('a', 1, 1, 2, text.slice(4))
     await settle()
-    assert.deepEqual([pending.state, sent()], [{ seq: 1 }, ['withdrawn to b']])
+    assert.deepEqual([tracked.state, sent()], [{ seq: 1 }, ['withdrawn to b']])
     deny('b', 1)
     part('b', 1, 0, 1, text)
     await settle()
@@ -252,10 +252,10 @@ describe('a request for a connection, among several nodes,', () => {
 
   test('is over without a state if that is not JSON', async t => {
     const { request, part, settle } = openMoves(t)
-    const pending = request('a')
+    const tracked = request('a')
     part('a', 1, 0, 1, '{"seq":')
     await settle()
-    assert.equal(pending.state, null)
+    assert.equal(tracked.state, null)
   })
 
   test('is not made while its owner has a thousand others, or the queue is full', async t => {
@@ -299,13 +299,13 @@ describe('a request for a connection, among several nodes,', () => {
 
   test('waits for the other nodes when one of two has left', async t => {
     const { request, receive, part, settle } = openMoves(t)
-    const pending = request('gone')
+    const tracked = request('gone')
     receive('a', { kind: 'left' })
     await settle()
-    assert.equal(pending.state, 'pending')
+    assert.equal(tracked.state, 'pending')
     part('b', 1, 0, 1, '{}')
     await settle()
-    assert.deepEqual(pending.state, {})
+    assert.deepEqual(tracked.state, {})
   })
 })
 

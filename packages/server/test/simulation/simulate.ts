@@ -1,4 +1,5 @@
-// Modules that the service loads on first use are imported here, since loading takes real time.
+// Modules that the service loads on first use are imported here: loading one during a run would take real, not simulated
+// time, so that the outcome would depend on more than the seed.
 import '../../src/logout-notices/logout-notices.ts'
 import '../../src/outgoing/outgoing.ts'
 import '../../src/webhooks/delivery.ts'
