@@ -23,7 +23,7 @@ export function createOpenApi(
     const method = route.method.toLowerCase()
     paths[route.path] = { ...paths[route.path], [method]: operationOf(route, schemas) }
   }
-  // Called for its effect: it adds the named schema to the components.
+  // Adds the component `Problem`, which the error responses refer to by name (`errorsOf`).
   toSchema(problem, 'output', schemas)
   return {
     openapi: '3.1.0',

@@ -14,7 +14,7 @@ import {
   statisticRows,
 } from './statistic.ts'
 
-/** Counts what happens in the whole service, in memory only. */
+/** Counts what happens on this node, for the statistics of the whole service. Counting only changes memory. */
 export interface StatisticsCounter {
   /** @param at an instant of the hour that the amount is counted in; by default now */
   count(name: Exclude<StatisticName, Gauge>, amount?: number, at?: Instant): void

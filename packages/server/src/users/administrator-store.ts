@@ -19,8 +19,8 @@ export interface AdministratorStore {
   add(addressHash: string, at: Instant): Promise<void>
   remove(addressHash: string): Promise<void>
   /**
-   * Sets `claimedAt`: from then on the listing makes this account administrator no more. True only the first time since
-   * the address was listed; false for an address that is not listed.
+   * Sets `claimedAt`: after that the listing never gives the administrator role again, even if the account loses it.
+   * True only the first time since the address was listed; false for an address that is not listed.
    */
   claim(addressHash: string, userId: string, at: Instant): Promise<boolean>
 }

@@ -72,8 +72,9 @@ export interface AdministrativeUserChanges {
 }
 
 /**
- * Changes of accounts. Their transaction also announces each to webhooks, and records for other nodes, the owner and
- * the journal that an account ended, or that its address or the date of its deletion changed (endings/facts.ts).
+ * Changes of accounts. Each is announced to webhooks in the same transaction. An end of an account or a change of its
+ * address or deletion date is also published to other nodes and recorded in the journal, and, unless a deletion is only
+ * postponed, as a security event that the person sees (endings/facts.ts).
  */
 export interface UserChanges {
   /** Returns false and writes nothing if the address has an account already. */

@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { CLI_CLIENT_ID } from '../../src/apps/app.ts'
 import { KeywayError } from '../../src/errors.ts'
 import { type Access, clientCredentials, createAuthenticate } from '../../src/http/authenticate.ts'
+import { onceInTime } from '../support/patience.ts'
 import { caller, openServices } from '../support/services.ts'
 
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
@@ -52,7 +53,7 @@ async function open(t: TestContext) {
       agent: false,
       headers: values.length > 0 ? ['Host', 'x', ...values.flatMap(value => ['Authorization', value])] : {},
     }).end()
-    const [response] = await once(outgoing, 'response')
+    const [response] = await onceInTime(outgoing, 'response')
     return (await json(response)) as Answer
   }
 

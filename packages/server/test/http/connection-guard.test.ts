@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { NOISY_AFTER } from '../../src/http/refusal-counts.ts'
 import { openServer, type ServerOverrides } from '../support/http.ts'
+import { onceInTime } from '../support/patience.ts'
 
 const GET_REQUEST = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
 const NOISY_NETWORK = '127.0.0.2'
@@ -53,7 +53,7 @@ test('a stream that its reader closes does not count against the network', async
   for (let n = 0; n < FAILURES; n++) {
     const socket = await openSocket(server.port, NOISY_NETWORK)
     socket.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n')
-    await once(socket, 'data')
+    await onceInTime(socket, 'data')
     await resetConnection(server, socket)
   }
   assert.match(await requestFrom(server.port, NOISY_NETWORK), /^HTTP\/1\.1 200/)
@@ -84,7 +84,7 @@ async function makeNoisy(port: number, headers = ''): Promise<void> {
   const refusedRequest = `GET /v1/me HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
   for (let n = 1; n <= FAILURES; n++) {
     socket.write(refusedRequest)
-    while (received.split('HTTP/1.1 401').length <= n) await once(socket, 'data')
+    while (received.split('HTTP/1.1 401').length <= n) await onceInTime(socket, 'data')
   }
   socket.destroy()
 }
@@ -99,14 +99,14 @@ async function requestFrom(port: number, from: string): Promise<string> {
     socket.destroy()
   })
   socket.write(GET_REQUEST)
-  await once(socket, 'close')
+  await onceInTime(socket, 'close')
   return received
 }
 
 async function openSocket(port: number, from: string): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from })
   socket.on('error', () => {})
-  await once(socket, 'connect')
+  await onceInTime(socket, 'connect')
   return socket
 }
 
@@ -120,6 +120,6 @@ async function resetConnection(server: Server, socket: Socket): Promise<void> {
 
 /** The server's side of the connection that was opened last. */
 async function lastAccepted({ server, accepted }: Server): Promise<Socket> {
-  if (accepted.length === 0) await once(server, 'connection')
+  if (accepted.length === 0) await onceInTime(server, 'connection')
   return accepted.pop()!
 }

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
 import { openServer } from '../support/http.ts'
+import { onceInTime } from '../support/patience.ts'
 
 const LIVEZ_REQUEST = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const REQUEST_BODY = JSON.stringify({ email: 'ada@example.com' })
@@ -18,7 +19,7 @@ describe('a server that drains', () => {
   test('answers a request whose body is still arriving, and closes its connection after the answer', async t => {
     const { server, client } = await open(t)
     client.write(`${REQUEST_HEAD}\r\n\r\n${REQUEST_BODY.slice(0, 5)}`)
-    await once(server, 'request')
+    await onceInTime(server, 'request')
     const draining = server.drain()
     client.write(REQUEST_BODY.slice(5))
     const answer = await text(client)
@@ -51,9 +52,9 @@ describe('a server that drains', () => {
   test('closes a connection that has had its answer, and refuses new ones', async t => {
     const { server, client, port } = await open(t)
     client.write(LIVEZ_REQUEST)
-    await once(client, 'data')
+    await onceInTime(client, 'data')
     const draining = server.drain()
-    await once(client.resume(), 'close')
+    await onceInTime(client.resume(), 'close')
     await draining
     await assert.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' })
   })
@@ -61,7 +62,7 @@ describe('a server that drains', () => {
   test('closes a connection that never sends a request', async t => {
     const { server, client } = await open(t)
     const draining = server.drain()
-    await once(client.resume(), 'close')
+    await onceInTime(client.resume(), 'close')
     await draining
   })
 })

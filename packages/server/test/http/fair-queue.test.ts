@@ -304,15 +304,15 @@ test('a noisy network yields even if somebody signed in there', async () => {
   assert.ok(countAhead <= FLOOD / 2 / 3 + 1, `${countAhead} requests of the noisy network came first`)
 })
 
-test('the time slice of a turn includes work that continues in microtasks', async () => {
+test('the time slice of a turn of the event loop includes work that continues in microtasks', async () => {
   const { queue, work } = createTimedQueue()
-  let turn = 0
+  let loopTurn = 0
   let finishedCount = 0
-  const countByTurn: number[] = []
+  const countByLoopTurn: number[] = []
   const workLater = async () => {
     for (let hop = 0; hop < 5; hop++) await null
     work(1)
-    countByTurn[turn] = (countByTurn[turn] ?? 0) + 1
+    countByLoopTurn[loopTurn] = (countByLoopTurn[loopTurn] ?? 0) + 1
     finishedCount++
   }
   for (let n = 0; n < FLOOD; n++)
@@ -323,11 +323,11 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
     )
   while (finishedCount < FLOOD) {
     await nextTurn()
-    turn++
+    loopTurn++
   }
   // Sixteen requests start on arrival: they finish in the first turn too, but its time slice does not limit them.
-  countByTurn[0] = (countByTurn[0] ?? 16) - 16
-  assert.equal(Math.max(...countByTurn), 1, 'milliseconds of work in one turn')
+  countByLoopTurn[0] = (countByLoopTurn[0] ?? 16) - 16
+  assert.equal(Math.max(...countByLoopTurn), 1, 'milliseconds of work in one turn')
 })
 
 test('queued requests have half of the time while other work fills the turns of the event loop', async () => {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { ConfigError, loadConfig } from '../../src/config.ts'
 import { holdFreePort, listen } from '../../src/http/listen.ts'
+import { onceInTime } from '../support/patience.ts'
 
 test('a port picked by the system is bound before and after the service listens on it', async t => {
   const { config, holder } = await holdFreePort(testConfig(t))
@@ -25,9 +26,9 @@ test('a connection before the service is ready is closed, and the port is releas
   const { config, holder } = await holdFreePort(testConfig(t))
   const earlyClient = connect(config.port, '127.0.0.1')
   earlyClient.on('error', () => {})
-  await once(earlyClient, 'close')
+  await onceInTime(earlyClient, 'close')
   holder.close()
-  await once(holder, 'close')
+  await onceInTime(holder, 'close')
   const { port, host } = config
   const nextServer = createNetServer().listen(port, host)
   await once(nextServer, 'listening')

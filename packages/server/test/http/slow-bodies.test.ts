@@ -9,6 +9,7 @@ import { createInbox } from '../../src/mail/inbox.ts'
 import { createPages } from '../../src/web/pages.ts'
 import { basicAuthorization, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET, openHttpPorts } from '../support/http-ports.ts'
+import { onceInTime } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
 
 const EXCHANGE = { api_key: `svc_${'a'.repeat(32)}` }
@@ -198,7 +199,7 @@ async function startBody(t: TestContext, server: Server, from: string, part = '{
 }
 
 async function untilClosed(socket: Socket): Promise<void> {
-  if (!socket.closed) await once(socket, 'close')
+  if (!socket.closed) await onceInTime(socket, 'close')
 }
 
 function pathOf({ path }: Route): string {

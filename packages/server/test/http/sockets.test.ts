@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Client, makeKey, tokenOf } from '../hub/fixture.ts'
 import { basicAuthorization, openServer } from '../support/http.ts'
-import { until } from '../support/patience.ts'
+import { onceInTime, until } from '../support/patience.ts'
 
 const LIVEZ_REQUEST = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
 const LOGOUT_HEAD = 'POST /auth/logout HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
@@ -177,10 +177,10 @@ test('TRACE, CONNECT, unknown methods and method overrides have no effect', asyn
 test('a client that disconnects during its body does not affect others', async t => {
   const server = await openServer('sqlite', t)
   const socket = connect(server.port, '127.0.0.1')
-  await once(socket, 'connect')
+  await onceInTime(socket, 'connect')
   socket.write(`${LOGOUT_HEAD}Content-Length: 100\r\n\r\n{`)
   socket.resetAndDestroy()
-  await once(socket, 'close')
+  await onceInTime(socket, 'close')
   assert.equal((await server.get('/livez')).status, 200)
 })
 
@@ -192,11 +192,11 @@ test('with too many connections the longest idle one is closed, and busy ones st
   streamingSocket.write(
     `GET /v1/revocations HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n${headers.map(pair => pair.join(': ')).join('\r\n')}\r\n\r\n`,
   )
-  await once(streamingSocket, 'data')
+  await onceInTime(streamingSocket, 'data')
   for (let n = 0; n < 10; n++) {
     const socket = await openSocket(t, server.port)
     socket.write(LIVEZ_REQUEST)
-    assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 200/)
+    assert.match(String((await onceInTime(socket, 'data'))[0]), /^HTTP\/1\.1 200/)
   }
   await untilClosed(silentSocket)
   assert.equal(streamingSocket.destroyed, false)
@@ -286,10 +286,10 @@ test('with too many unread bytes the connection with the most is closed', async 
 async function openSocket(t: TestContext, port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1').on('error', () => {})
   t.after(() => void socket.destroy())
-  await once(socket, 'connect')
+  await onceInTime(socket, 'connect')
   return socket
 }
 
 async function untilClosed(socket: Socket): Promise<void> {
-  if (!socket.closed) await once(socket, 'close')
+  if (!socket.closed) await onceInTime(socket, 'close')
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'
-import { inTime } from '../support/patience.ts'
+import { inTime, onceInTime } from '../support/patience.ts'
 import { connect, open, tokenOf } from './fixture.ts'
 import { closeCodeIn, dialHub } from './support/raw-frames.ts'
 
@@ -59,7 +59,7 @@ describe('malformed WebSocket frames', () => {
   test('a flood ends its TCP connection after the close frame, though the client sends none', async t => {
     const { services, port, key } = await open('sqlite', t)
     const socket = dialHub(port, await tokenOf(services, key))
-    await once(socket, 'data')
+    await onceInTime(socket, 'data')
     socket.write(Buffer.concat(Array.from({ length: 600 }, () => ping)))
     socket.resume()
     await inTime('the end of the connection', once(socket, 'end'))
@@ -110,7 +110,7 @@ async function openWebSocket(
     socket.on('close', () => done(closeCodeIn(Buffer.concat(chunks)))),
   )
   const received = async (bytes: Buffer) => {
-    while (!Buffer.concat(chunks).includes(bytes)) await once(arrivalEmitter, 'data')
+    while (!Buffer.concat(chunks).includes(bytes)) await onceInTime(arrivalEmitter, 'data')
   }
   await received(Buffer.from('"ready"'))
   return { socket, closed, received }

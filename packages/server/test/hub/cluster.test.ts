@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import type { Event, Events } from '../../src/events.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresMissing } from '../support/engines.ts'
-import { until } from '../support/patience.ts'
+import { onceInTime, until } from '../support/patience.ts'
 import { caller, openServices } from '../support/services.ts'
 import { connect, makeKey, open, openHub } from './fixture.ts'
 
@@ -104,7 +103,7 @@ describe('an agent on a draining node', () => {
     for (let pings = 0; pings < 20; pings++) receiver.send({ type: 'ping' })
     receiver.socket.ping()
     // The hub answers this ping of RFC 6455 once it has read the frames before it.
-    await once(receiver.socket, 'pong')
+    await onceInTime(receiver.socket, 'pong')
     const countWhileHeld = receiver.received.length
     events.release()
     await receiver.until(() => (receiver.received.length > 20 ? true : undefined))

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import type { Json } from '@keyway/sdk/protocol'
 import fc from 'fast-check'
 import { SECOND } from '../../src/clock.ts'
 import { HEARTBEAT_SECONDS } from '../../src/hub/agent-connection.ts'
-import { inTime } from '../support/patience.ts'
+import { inTime, onceInTime } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 
@@ -323,7 +322,7 @@ describe('the end of a connection', () => {
     const client = await connect(services, url, key)
     const otherClient = await connect(services, url, key)
     for (let pings = 0; pings < 5; pings++) {
-      const pingReceived = once(client.socket, 'ping')
+      const pingReceived = onceInTime(client.socket, 'ping')
       await later(HEARTBEAT_SECONDS * SECOND)
       await pingReceived // The client has sent its pong before the other connection sends.
       await otherClient.flush()
@@ -354,7 +353,7 @@ describe('the end of a connection', () => {
     const client = await connect(services, url, key, { autoPong: false })
     for (let passed = 0; passed < 120; passed += 5) {
       client.socket.ping()
-      await once(client.socket, 'pong')
+      await onceInTime(client.socket, 'pong')
       await later(5000)
     }
     await client.flush()

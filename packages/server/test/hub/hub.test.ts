@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { describe, mock, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import type { Event } from '../../src/events.ts'
@@ -8,7 +7,7 @@ import type { HubDeps } from '../../src/hub/hub.ts'
 import { NODE_HEARTBEAT_MS } from '../../src/hub/presence-store.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { newId } from '../../src/ids.ts'
-import { until } from '../support/patience.ts'
+import { onceInTime, until } from '../support/patience.ts'
 import { caller, openServices } from '../support/services.ts'
 import { Client, connect, makeKey, open, openHub, recordedLog, tokenOf } from './fixture.ts'
 import { connectionOn, openAmongPeers } from './support/peers.ts'
@@ -345,7 +344,7 @@ test('refused sockets are terminated at once while 5000 others are in the closin
 test('a client’s first frames are answered in order, though they come with its handshake', async t => {
   const { services, url, key } = await open('sqlite', t)
   const client = new Client(url, await tokenOf(services, key))
-  await once(client.socket, 'open')
+  await onceInTime(client.socket, 'open')
   for (let n = 0; n < 3; n++) client.send({ type: 'ping' })
   for (let n = 0; n < 3; n++) await client.next('pong')
   await client.next('ready')

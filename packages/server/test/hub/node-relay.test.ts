@@ -49,13 +49,13 @@ function openRelay(t: TestContext, outcome: Outcome | Promise<Outcome> = NO_RECE
   const receive = (from: string, message: WithoutSender<RelayMessage>, to = [HERE]) =>
     relay.receive({ type: 'hub.relay', to, message: { ...message, from } as RelayMessage })
   const settle = () => new Promise(setImmediate)
-  /** Calls `request`, and returns its id and what it resolved with, if it has. */
+  /** Calls `request`, and returns an object whose `outcome` is null until that resolves. */
   const request = (to: readonly string[], userId = 'owner') => {
-    const pending = { outcome: null as Outcome | null }
+    const tracked = { outcome: null as Outcome | null }
     void relay.request(to, deliver(userId)).then(settled => {
-      pending.outcome = settled
+      tracked.outcome = settled
     })
-    return pending
+    return tracked
   }
   return {
     relay,
@@ -94,15 +94,15 @@ function nameOf(id: string): string {
 describe('a request to other nodes', () => {
   test('has the sum of the counts of all nodes, each of which answers once', async t => {
     const { request, receive, settle, calls } = openRelay(t)
-    const pending = request([A, B])
+    const tracked = request([A, B])
     receive(A, { kind: 'answer', question: 1, count: 2, held: 1 })
     receive(A, { kind: 'answer', question: 1, count: 50, held: 50 })
     receive(C, { kind: 'answer', question: 1, count: 50, held: 50 })
     await settle()
-    assert.equal(pending.outcome, null, 'B has not answered')
+    assert.equal(tracked.outcome, null, 'B has not answered')
     receive(B, { kind: 'answer', question: 1, count: 3, lacks: true })
     await settle()
-    assert.deepEqual(pending.outcome, { delivered: 5, held: 1 })
+    assert.deepEqual(tracked.outcome, { delivered: 5, held: 1 })
     assert.deepEqual(
       calls().filter(call => call.startsWith('absence')),
       ['absence of A for all: undefined undefined', 'absence of B for all: undefined true'],
@@ -119,13 +119,13 @@ describe('a request to other nodes', () => {
 
   test('resolves with what arrived in time, and ignores what comes later', async t => {
     const { request, receive, passTime } = openRelay(t)
-    const pending = request([A, B])
+    const tracked = request([A, B])
     receive(A, { kind: 'answer', question: 1, count: 1 })
     await passTime(RELAY_TIMEOUT_MS - 1)
-    assert.equal(pending.outcome, null)
+    assert.equal(tracked.outcome, null)
     await passTime(1)
     receive(B, { kind: 'answer', question: 1, count: 1 })
-    assert.deepEqual(pending.outcome, { delivered: 1, held: 0 })
+    assert.deepEqual(tracked.outcome, { delivered: 1, held: 0 })
   })
 
   test('no longer waits for a node that has left, and still does for the others', async t => {
@@ -143,9 +143,9 @@ describe('a request to other nodes', () => {
   test('awaits no node that left an earlier one unanswered, until that sends something or has been away', async t => {
     const { relay, request, receive, settle, passTime, state } = openRelay(t)
     const isAwaited = async (node: string) => {
-      const pending = request([node])
+      const tracked = request([node])
       await settle()
-      return pending.outcome === null
+      return tracked.outcome === null
     }
     request([A])
     await passTime(RELAY_TIMEOUT_MS)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { createLog, MAX_LINES_A_MINUTE } from '../../src/log.ts'
+import { onceInTime } from '../support/patience.ts'
 import { startKeyway } from './running.ts'
 
 const FORM_HEAD =
@@ -61,5 +61,5 @@ async function sendAndReset(port: number, bytes: string): Promise<void> {
   await new Promise(resolve => socket.write(bytes, resolve))
   await fetch(`http://127.0.0.1:${port}/livez`)
   socket.resetAndDestroy()
-  if (!socket.closed) await once(socket, 'close')
+  if (!socket.closed) await onceInTime(socket, 'close')
 }

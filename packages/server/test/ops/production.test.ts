@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { WebSocket } from 'ws'
 import { postgresMissing } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
+import { onceInTime } from '../support/patience.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 import { environment, temporaryFolder } from '../support/serve.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -73,7 +74,7 @@ test('the documented production setup serves over TLS with PostgreSQL and SMTP i
   const env = environment({ ...settings(), ...caSettings })
   const service = spawn(process.execPath, [LAUNCHER, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   t.after(() => service.kill('SIGKILL'))
-  await once(service.stdout, 'data')
+  await onceInTime(service.stdout, 'data')
 
   const agent = new Agent({ ca: certificate.cert })
   const call = async (method: string, path: string, body?: object, bearer?: string) => {
@@ -83,7 +84,7 @@ test('the documented production setup serves over TLS with PostgreSQL and SMTP i
     }
     const outgoing = request(url + path, { method, agent, headers })
     outgoing.end(body && JSON.stringify(body))
-    const [answer] = await once(outgoing, 'response')
+    const [answer] = await onceInTime(outgoing, 'response')
     let text = ''
     for await (const chunk of answer) text += chunk
     assert.match(String(answer.headers['strict-transport-security']), /max-age/)
@@ -103,7 +104,7 @@ test('the documented production setup serves over TLS with PostgreSQL and SMTP i
     ca: certificate.cert,
     headers: { authorization: `Bearer ${agentToken.token}` },
   })
-  const [ready] = await once(socket, 'message')
+  const [ready] = await onceInTime(socket, 'message')
   assert.equal(JSON.parse(String(ready)).type, 'ready')
   const closed = once(socket, 'close')
   await call('DELETE', `/v1/api-keys/${key.id}`, undefined, session.access_token)

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { test } from 'node:test'
@@ -10,6 +9,7 @@ import { root, sourceFiles, src } from '../structure/source.ts'
 import { freePort } from '../support/free-port.ts'
 import { createJourney } from '../support/journey.ts'
 import { OBSERVED } from '../support/observed-modules.ts'
+import { onceInTime } from '../support/patience.ts'
 import { type Leak, scanRecording } from '../support/secret-scan.ts'
 import { serve, temporaryFolder } from '../support/serve.ts'
 
@@ -75,9 +75,9 @@ test('a recorded process records its whole output and every secret that it creat
   const { key } = await journey.createKey(access_token, 'one')
   const agent = await journey.connect(await journey.exchange(key))
   agent.send('{"type":"nonsense"}')
-  await once(agent, 'message')
+  await onceInTime(agent, 'message')
   agent.close()
-  await once(agent, 'close')
+  await onceInTime(agent, 'close')
   await fetch(`${server.url}/sign-in`)
   await fetch(`${server.url}/v1/me`)
   await server.end('SIGTERM')

@@ -1,3 +1,4 @@
+import { type EventEmitter, once } from 'node:events'
 import { availableParallelism, loadavg } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 
@@ -25,6 +26,11 @@ export async function inTime<Value>(what: string, value: Promise<Value>, ms?: nu
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** Like `once` of node:events, but rejects if the event does not come in time. */
+export function onceInTime(emitter: EventEmitter, event: string): ReturnType<typeof once> {
+  return inTime(`the event “${event}”`, once(emitter, event))
 }
 
 /**

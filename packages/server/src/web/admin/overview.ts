@@ -15,8 +15,8 @@ export async function renderOverview(kit: PageKit, c: PageContext): Promise<Resp
   const { overview, people } = adminTexts
   const page = { limit: LATEST_ROWS, after: null }
   const period = periodOf(c.req.query('period'))
-  // Pending counts are stored first, so that the totals are up to date. Counts that cannot be stored are kept for
-  // later.
+  // Stores what this node has counted since its last flush, so that the statistics include it. If that fails, the
+  // counts are kept for a later flush.
   await kit.statistics.flush().catch(() => {})
   const [nodes, findings, depth, failed, acts, buckets, peopleNow] = await Promise.all([
     kit.administration.nodes(),
