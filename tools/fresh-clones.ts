@@ -1,7 +1,8 @@
 /**
- * `npm run test:clones -- --count 20 --busy 5`: tests README's first commands in fresh clones. Each round clones HEAD,
- * runs `npm ci && npm test` in the clone and removes it. The last `--busy` rounds run next to three busy processes.
- * Prints a table. If a round fails, its log is kept and the exit status is 1.
+ * `npm run test:clones -- --count 20 --busy 5 --at-once 2`: tests README's first commands in fresh clones. Each round
+ * clones HEAD, runs `npm ci && npm test` in the clone and removes it. `--at-once` rounds run at the same time, by default
+ * one. The last `--busy` rounds run next to three busy processes. Prints a table. If a round fails, its log is kept and
+ * the exit status is 1.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,40 +24,53 @@ interface Round {
 }
 
 const { values } = parseArgs({
-  options: { count: { type: 'string', default: '3' }, busy: { type: 'string', default: '1' } },
+  options: {
+    count: { type: 'string', default: '3' },
+    busy: { type: 'string', default: '1' },
+    'at-once': { type: 'string', default: '1' },
+  },
 })
 const count = Number(values.count)
 const rounds: Round[] = []
-for (let round = 1; round <= count; round++) {
-  rounds.push(await tryClone(round, round > count - Number(values.busy)))
-  console.table(rounds.slice(-1))
+const busyLoops: ChildProcess[] = []
+let startedRounds = 0
+try {
+  await Promise.all(Array.from({ length: Number(values['at-once']) }, tryClones))
+} finally {
+  for (const loop of busyLoops) loop.kill('SIGKILL')
 }
-console.table(rounds)
+console.table(rounds.toSorted((a, b) => a.round - b.round))
 process.exitCode = rounds.every(({ result }) => result === 'green') ? 0 : 1
+
+/** One after the other, until all rounds have been started. */
+async function tryClones(): Promise<void> {
+  while (startedRounds < count) {
+    const round = ++startedRounds
+    const isBusy = round > count - Number(values.busy)
+    while (isBusy && busyLoops.length < BUSY_LOOPS) busyLoops.push(startBusyLoop())
+    rounds.push(await tryClone(round, isBusy))
+    console.table(rounds.slice(-1))
+  }
+}
 
 async function tryClone(round: number, isBusy: boolean): Promise<Round> {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-clone-'))
   const cloneFolder = join(folder, 'keyway')
   const log = join(folder, 'output.log')
-  const loops = isBusy ? Array.from({ length: BUSY_LOOPS }, startBusyLoop) : []
-  try {
-    const gitClone = spawnSync('git', ['clone', '--quiet', ROOT, cloneFolder])
-    if (gitClone.status !== 0) throw new Error(`git clone: ${gitClone.stderr}`)
-    const install = await run('ci', cloneFolder, log)
-    const tests = install.ok ? await run('test', cloneFolder, log) : { ok: false, seconds: '-' }
-    const ok = install.ok && tests.ok
-    const summary = summaryOf(log)
-    rmSync(ok ? folder : cloneFolder, { recursive: true, force: true, maxRetries: 3 })
-    return {
-      round,
-      load: isBusy ? `${BUSY_LOOPS} busy loops` : '-',
-      'npm ci': install.seconds,
-      'npm test': tests.seconds,
-      tests: summary,
-      result: ok ? 'green' : `FAILED, see ${log}`,
-    }
-  } finally {
-    for (const loop of loops) loop.kill('SIGKILL')
+  const gitClone = spawnSync('git', ['clone', '--quiet', ROOT, cloneFolder])
+  if (gitClone.status !== 0) throw new Error(`git clone: ${gitClone.stderr}`)
+  const install = await run('ci', cloneFolder, log)
+  const tests = install.ok ? await run('test', cloneFolder, log) : { ok: false, seconds: '-' }
+  const ok = install.ok && tests.ok
+  const summary = summaryOf(log)
+  rmSync(ok ? folder : cloneFolder, { recursive: true, force: true, maxRetries: 3 })
+  return {
+    round,
+    load: isBusy ? `${BUSY_LOOPS} busy loops` : '-',
+    'npm ci': install.seconds,
+    'npm test': tests.seconds,
+    tests: summary,
+    result: ok ? 'green' : `FAILED, see ${log}`,
   }
 }
 

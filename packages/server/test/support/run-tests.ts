@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { installOnce, isInstalled } from '../../../../tools/npm-folder.ts'
 import { groupByFolder } from './by-folder.ts'
 import { findPostgresBinaries, POSTGRES_URL_VARIABLE, startCluster } from './postgres.ts'
 import { type Leak, scanRecording } from './secret-scan.ts'
@@ -24,6 +25,11 @@ const CONCURRENCY = availableParallelism() + 1
 /** Default timeout of a test, so that one that hangs fails and is named. */
 const LONGEST_TEST_MS = 300_000
 const DEFAULTS = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${LONGEST_TEST_MS}`]
+const FOLDERS_WITH_PACKAGES = [
+  'tools/package-lock.json',
+  'tools/html-validate/package-lock.json',
+  'examples/*/package-lock.json',
+]
 const SHOWN_LEAKS = 40
 /** Options of the runner that need a value, which would be mistaken for a path if it were an argument of its own. */
 const NEEDS_VALUE =
@@ -45,6 +51,7 @@ async function runTests(args: string[]): Promise<number> {
     console.error(`No test file matches ${paths.join(' ') || ALL_TESTS}.`)
     return 1
   }
+  if (paths.length === 0) await installPackages()
   const givenUrl = process.env[POSTGRES_URL_VARIABLE]
   const cluster = givenUrl || !findPostgresBinaries() ? null : await startCluster()
   const recordingFolder = mkdtempSync(join(tmpdir(), 'keyway-run-'))
@@ -68,6 +75,19 @@ async function runTests(args: string[]): Promise<number> {
   } finally {
     await cluster?.stop()
   }
+}
+
+/**
+ * Installs what tests of other folders need, so that no test waits for a slow registry. What cannot be installed is
+ * reported by its tests.
+ */
+async function installPackages(): Promise<void> {
+  const missingFolders = globSync(FOLDERS_WITH_PACKAGES, { cwd: ROOT, exclude: isDependency })
+    .map(path => dirname(path))
+    .filter(folder => !isInstalled(join(ROOT, folder)))
+  if (missingFolders.length === 0) return
+  console.log(`Installing the packages of ${missingFolders.join(', ')} …`)
+  await Promise.all(missingFolders.map(folder => installOnce(join(ROOT, folder))))
 }
 
 /** The default reporter, and one that writes the ten slowest tests to a file, shown after the summary. */
