@@ -22,7 +22,9 @@ export async function migrate(
   log: Log,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
-  const missingMigrations = findMissing(await readApplied(createDb(engine, engine.connection)), migrations)
+  // The introspection is executed by SQLite's writer, which needs the lock.
+  const applied = await withRetries(() => readApplied(createDb(engine, engine.connection)))
+  const missingMigrations = findMissing(applied, migrations)
   if (missingMigrations.length === 0) return
   if (!autoMigrate) {
     throw new CannotStart(
@@ -146,7 +148,7 @@ async function executeAll(connection: Connection, statements: readonly string[])
 const CONCURRENT_CREATION_CODES = new Set(['23505', '42P07', '42710'])
 
 /** Retries for about a minute while another node holds the lock or the database is starting. */
-async function withRetries(step: () => Promise<void>): Promise<void> {
+async function withRetries<Outcome>(step: () => Promise<Outcome>): Promise<Outcome> {
   for (let waited = 0; ; waited += RETRY_MS) {
     try {
       return await step()

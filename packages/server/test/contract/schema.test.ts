@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, type TestContext, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { createLog } from '../../src/log.ts'
 import { CannotStart } from '../../src/operator-error.ts'
 import { createStorage, type StorageConfig } from '../../src/storage/database.ts'
@@ -17,6 +19,7 @@ import {
 import { createEmptyDatabase } from '../support/postgres.ts'
 
 const log = createLog('silent')
+const LONGER_THAN_WRITER_WAITS_MS = 2500
 
 describe('the schema', () => {
   test('is the same in both engines, including nullability and keys', {
@@ -27,6 +30,18 @@ describe('the schema', () => {
     assert.ok(sqliteSchema.length > 150)
     assert.deepEqual(sqliteSchema, postgresSchema)
   })
+})
+
+test('a start waits for a process that holds the lock of SQLite for longer than its writer waits', async t => {
+  const config = await emptyDatabase('sqlite', t)
+  await (await createStorage(config, log)).close()
+  assert.ok(config.database.engine === 'sqlite')
+  using lock = new DatabaseSync(config.database.file)
+  lock.exec('begin immediate')
+  const starting = createStorage(config, log)
+  await setTimeout(LONGER_THAN_WRITER_WAITS_MS)
+  lock.exec('rollback')
+  await (await starting).close()
 })
 
 forEachEngine(engine => {
