@@ -121,6 +121,8 @@ export function createWorker<Item extends { id: string }>(
         workInProgress.delete(completion)
         idsInProgress.delete(item.id)
         for (const listener of doneListeners) listener()
+        // The current poll may have queried the queue before this item's capacity was free.
+        isPollRequested = true
         if (isRunning) void poll()
       })
     workInProgress.set(completion, abort)
@@ -164,6 +166,7 @@ export function createWorker<Item extends { id: string }>(
     async drain() {
       for (;;) {
         const hasAnswered = await poll()
+        if (isPollRequested && hasCapacity()) continue
         if (workInProgress.size === 0) return
         if (!hasAnswered) await Promise.all(workInProgress.keys())
         else await new Promise<void>(resolve => addOnce(doneListeners, resolve))
