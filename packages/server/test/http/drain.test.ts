@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
+import { Worker } from 'node:worker_threads'
 import { openServer } from '../support/http.ts'
-import { onceInTime } from '../support/patience.ts'
+import { onceInTime, patienceMs } from '../support/patience.ts'
 
 const LIVEZ_REQUEST = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const REQUEST_BODY = JSON.stringify({ email: 'ada@example.com' })
@@ -37,14 +38,17 @@ describe('a server that drains', () => {
 
   test("accepts and answers the connections that wait in the kernel's queue when it begins", async t => {
     const { server, port } = await open(t)
-    const queuedClients = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'))
-    t.after(() => {
-      for (const client of queuedClients) client.destroy()
+    const areConnected = new Int32Array(new SharedArrayBuffer(4))
+    const clients = new Worker(new URL('../support/queued-clients.ts', import.meta.url), {
+      workerData: { port, count: 50, request: LIVEZ_REQUEST, areConnected },
     })
-    // The kernel has completed these connections before the event loop turns; the server has accepted none of them.
+    t.after(() => clients.terminate())
+    const answersReceived = once(clients, 'message')
+    // The event loop stands still until the kernel has completed all connections; the server has accepted none of them.
+    assert.equal(Atomics.wait(areConnected, 0, 0, patienceMs()), 'ok')
     const draining = server.drain()
-    for (const client of queuedClients) client.write(LIVEZ_REQUEST)
-    const answers = await Promise.all(queuedClients.map(client => text(client)))
+    const [answers] = await answersReceived
+    assert.equal(answers.length, 50)
     for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
     await draining
   })
