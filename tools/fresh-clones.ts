@@ -1,7 +1,7 @@
 /**
  * `npm run test:clones -- --count 20 --busy 5 --at-once 2`: tests README's first commands in fresh clones. Each round
- * clones HEAD, runs `npm ci && npm test` in the clone and removes it. `--at-once` rounds run at the same time, by default
- * one. The last `--busy` rounds run next to three busy processes. Prints a table. If a round fails, its log is kept and
+ * clones HEAD, runs `npm ci && npm test` in the clone and removes it. At most `--at-once` rounds run at the same time, by
+ * default one. The last `--busy` rounds run next to three busy processes. Prints a table. If a round fails, its log is kept and
  * the exit status is 1.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
@@ -42,7 +42,7 @@ try {
 console.table(rounds.toSorted((a, b) => a.round - b.round))
 process.exitCode = rounds.every(({ result }) => result === 'green') ? 0 : 1
 
-/** One after the other, until all rounds have been started. */
+/** Runs rounds one after the other, until all have been started. */
 async function tryClones(): Promise<void> {
   while (startedRounds < count) {
     const round = ++startedRounds
@@ -91,6 +91,8 @@ function summaryOf(log: string): string {
   return ['pass', 'fail', 'cancelled', 'skipped'].map(name => `${countOf(name) ?? '?'} ${name}`).join(', ')
 }
 
+/** Starts a process that is busy until it is killed, or this one has ended. */
 function startBusyLoop(): ChildProcess {
-  return spawn(process.execPath, ['--eval', 'for (;;);'], { stdio: 'ignore' })
+  const loop = 'const parent = process.ppid; while (process.ppid === parent);'
+  return spawn(process.execPath, ['--eval', loop], { stdio: 'ignore' })
 }

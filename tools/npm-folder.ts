@@ -15,9 +15,9 @@ const INSTALL_INPUTS = ['package.json', 'package-lock.json', '.npmrc']
 const STAGING_PREFIX = '.installing-'
 const FAILURE_MARKER = '.install.failed'
 const INSTALL_TIMEOUT_MS = 900_000
-/** How long npm waits for a registry that sends nothing until it repeats the request; npm's default is five minutes. */
+/** After this time without an answer from the registry npm repeats the request; its default is five minutes. */
 const FETCH_TIMEOUT_MS = 60_000
-const INSTALL = ['ci', '--ignore-scripts', '--silent', `--fetch-timeout=${FETCH_TIMEOUT_MS}`]
+const INSTALL_ARGUMENTS = ['ci', '--ignore-scripts', '--silent', `--fetch-timeout=${FETCH_TIMEOUT_MS}`]
 const RETRY_LOCK_MS = 100
 
 /**
@@ -64,7 +64,7 @@ async function install(folder: string): Promise<void> {
     for (const name of INSTALL_INPUTS) {
       if (existsSync(join(folder, name))) await copyFile(join(folder, name), join(stagingFolder, name))
     }
-    return (await run('npm', INSTALL, stagingFolder)) && isInstalled(stagingFolder)
+    return (await run('npm', INSTALL_ARGUMENTS, stagingFolder)) && isInstalled(stagingFolder)
   })
   if (!isDone) await writeFile(join(folder, FAILURE_MARKER), '')
 }

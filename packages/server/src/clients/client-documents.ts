@@ -19,7 +19,7 @@ interface CachedDocument {
 
 /**
  * The client that the metadata document at the URL `clientId` describes. If the document cannot be fetched, or too many
- * were fetched for the caller's network, the client as it was when a person last consented to it; null if nobody has.
+ * were fetched for the caller's network, the client as described at the last consent; null without one.
  */
 export type FindDocument = (clientId: string, network: string) => Promise<App | null>
 

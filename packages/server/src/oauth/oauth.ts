@@ -132,8 +132,8 @@ export function createOAuth(
     async revoke(request, token) {
       const { caller } = request
       const namedByRequest = namedClient(request)
-      // A UUID is the id of an API key, which is no registered client. Such a request is not authenticated: whoever has
-      // a token may revoke it.
+      // A UUID is the id of an API key and not of a registered client. Such a request needs no authentication:
+      // possession of the token permits its revocation.
       const client = namedByRequest && !parseId(namedByRequest.id) ? await clients.app(request) : null
       if (apiKeys.mayBeKey(token)) await apiKeys.revokeByPossession(token, caller)
       else if (token.startsWith(REFRESH_TOKEN_PREFIX)) await revokeRefreshToken(token, client, caller)

@@ -25,7 +25,8 @@ const CONCURRENCY = availableParallelism() + 1
 /** Default timeout of a test, so that one that hangs fails and is named. */
 const LONGEST_TEST_MS = 300_000
 const DEFAULTS = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${LONGEST_TEST_MS}`]
-const FOLDERS_WITH_PACKAGES = [
+/** The lock files of the packages that tests need beyond `npm ci`. */
+const LOCK_FILES = [
   'tools/package-lock.json',
   'tools/html-validate/package-lock.json',
   'examples/*/package-lock.json',
@@ -77,12 +78,9 @@ async function runTests(args: string[]): Promise<number> {
   }
 }
 
-/**
- * Installs what tests of other folders need, so that no test waits for a slow registry. What cannot be installed is
- * reported by its tests.
- */
+/** Installs the packages of LOCK_FILES, so that no test waits for a slow registry. Tests report those that are missing. */
 async function installPackages(): Promise<void> {
-  const missingFolders = globSync(FOLDERS_WITH_PACKAGES, { cwd: ROOT, exclude: isDependency })
+  const missingFolders = globSync(LOCK_FILES, { cwd: ROOT, exclude: isDependency })
     .map(path => dirname(path))
     .filter(folder => !isInstalled(join(ROOT, folder)))
   if (missingFolders.length === 0) return
