@@ -136,7 +136,7 @@ export const MISTAKES: Mistake[] = [
     name: 'a restore passes over journal entries that were committed late',
     file: 'server/src/backup/restore.ts',
     edits: [{ find: 'header.created_at - MAX_COMMIT_DELAY', put: 'header.created_at' }],
-    tests: [`${SERVER_TESTS}/flows/late-commits.test.ts`],
+    tests: [`${SERVER_TESTS}/backup/failover-replay.test.ts`],
   },
   {
     name: 'what is sealed for one row opens in another',
@@ -201,7 +201,7 @@ export const MISTAKES: Mistake[] = [
     edits: [
       { find: 'if (latestUses.get(id)?.at === at) latestUses.delete(id)', put: 'latestUses.delete(id)' },
     ],
-    tests: [`${SERVER_TESTS}/flows/key-uses.test.ts`],
+    tests: [`${SERVER_TESTS}/flows/api-keys.test.ts`],
   },
   {
     name: 'uses that are not stored yet are lost when the server closes',

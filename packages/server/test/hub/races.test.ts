@@ -6,7 +6,7 @@ import type { Event } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { SWEEP_MS } from '../../src/hub/revocations.ts'
-import { until } from '../support/patience.ts'
+import { inTime, until } from '../support/patience.ts'
 import { caller, openServices } from '../support/services.ts'
 import { Client, connect, makeKey, openHub, recordedLog, tokenOf } from './fixture.ts'
 import { connectionOn, openAmongPeers } from './support/peers.ts'
@@ -487,9 +487,9 @@ test('presence rows whose removal failed are removed by the next write', async t
     },
   })
   const client = await connect(services, url, await makeKey(services, user.id))
-  await rowWritten.promise
+  await inTime('the row of the connection', rowWritten.promise)
   assert.equal((await presence.listOf(user.id, 0)).length, 1)
   client.socket.close()
-  await rowRemoved.promise
+  await inTime('the removal of the row', rowRemoved.promise)
   assert.deepEqual(await presence.listOf(user.id, 0), [])
 })
