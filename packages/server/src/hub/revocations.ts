@@ -1,4 +1,4 @@
-import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
+import { type Clock, MINUTE, SECOND } from '../clock.ts'
 import type { Event } from '../events.ts'
 import { refusalOfKey } from './close-codes.ts'
 import type { DatabaseFreshness } from './database-freshness.ts'
@@ -38,8 +38,8 @@ export function createRevocations(deps: {
   freshness: Pick<DatabaseFreshness, 'polled'>
 }): Revocations {
   const { ports, clock, registry, keyStatuses, freshness } = deps
-  /** The times of the endings that a sweep has processed, by ending id, so that each is processed once. */
-  const endingTimes = new Map<string, Instant>()
+  /** Ids of the endings that the last successful sweep read, all of which have been processed. */
+  let processedIds: ReadonlySet<string> = new Set()
   let currentSweep: Promise<void> | null = null
 
   return {
@@ -61,14 +61,15 @@ export function createRevocations(deps: {
 
   async function sweepOnce(): Promise<void> {
     const startedAt = clock.now()
+    const readIds = new Set<string>()
     const affectedKeyIds = new Set<string>()
     let since = startedAt - SWEEP_WINDOW_MS
     let afterId: string | null = null
     for (;;) {
       const endings = await ports.endingsSince(since, afterId, PAGE_SIZE)
       for (const ending of endings) {
-        if (endingTimes.has(ending.id)) continue
-        endingTimes.set(ending.id, ending.at)
+        readIds.add(ending.id)
+        if (processedIds.has(ending.id)) continue
         if (ending.kind === 'api_key' && registry.hasKey(ending.subjectId))
           affectedKeyIds.add(ending.subjectId)
         if (ending.kind === 'user')
@@ -79,7 +80,8 @@ export function createRevocations(deps: {
       since = last.at
       afterId = last.id
     }
-    for (const [id, at] of endingTimes) if (at < startedAt - 2 * SWEEP_WINDOW_MS) endingTimes.delete(id)
+    // Not before the last page has been read: if a read fails, the next sweep processes the endings before it, too.
+    processedIds = readIds
     freshness.polled(startedAt)
     recheckAll(affectedKeyIds)
   }

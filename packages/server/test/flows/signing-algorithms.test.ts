@@ -54,6 +54,16 @@ test('a private key is opened only with its own public key, whatever its algorit
 })
 
 forEachEngine(engine => {
+  test('only the first token of an algorithm reads the stored keys', async t => {
+    const { testStorage, nodeA } = await twoNodes(engine, t)
+    const list = t.mock.method(testStorage.storage.store.signingKeys, 'list')
+    await nodeA.issue('ES256')
+    const firstReads = list.mock.callCount()
+    assert.ok(firstReads > 0)
+    await nodeA.issue('ES256')
+    assert.equal(list.mock.callCount(), firstReads)
+  })
+
   test('a token of each algorithm verifies with jose by the published key, and on every node', async t => {
     const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
     for (const alg of SIGNING_ALGS) {

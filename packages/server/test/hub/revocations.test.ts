@@ -21,7 +21,11 @@ function openRevocations() {
   const freshness = new DatabaseFreshness()
   const loads: string[][] = []
   const reads: [since: number, afterId: string | null][] = []
-  const state = { endings: [] as Ending[][], failure: null as Error | null, change: {} as Partial<KeyStatus> }
+  const state = {
+    endings: [] as (Ending[] | Error)[],
+    failure: null as Error | null,
+    change: {} as Partial<KeyStatus>,
+  }
   const ownerOf = (keyId: string) => (keyId === 'e' ? 'eve' : 'ann')
   const statusOf = (id: string) =>
     ({
@@ -40,7 +44,9 @@ function openRevocations() {
         assert.equal(limit, PAGE_SIZE)
         reads.push([since, afterId])
         if (state.failure) throw state.failure
-        return state.endings.shift() ?? []
+        const page = state.endings.shift() ?? []
+        if (page instanceof Error) throw page
+        return page
       },
     },
     clock,
@@ -163,6 +169,34 @@ describe('a sweep', () => {
       [now - 1, page.at(-1)!.id],
     ])
     assert.deepEqual(await effects(), [['e'], []])
+  })
+
+  test('processes the endings before a page that could not be read with the next sweep', async () => {
+    const { revocations, state, ending, effects } = openRevocations()
+    const page = Array.from({ length: PAGE_SIZE }, (_, n) =>
+      ending('api_key', n === 0 ? 'a' : 'elsewhere', 'ann'),
+    )
+    state.endings = [page, new Error('the database is down')]
+    await revocations.sweep()
+    assert.deepEqual(await effects(), [[], []])
+    state.endings = [page, [ending('api_key', 'e')]]
+    await revocations.sweep()
+    assert.deepEqual(await effects(), [['a', 'e'], []])
+  })
+
+  test('keeps only the ids of the endings that the last sweep read', async () => {
+    const { revocations, state, ending, effects } = openRevocations()
+    const first = ending('api_key', 'a')
+    for (const [endings, loaded] of [
+      [[first], ['a']],
+      [[first], []],
+      [[], []],
+      [[first], ['a']],
+    ]) {
+      state.endings = [endings as Ending[]]
+      await revocations.sweep()
+      assert.deepEqual(await effects(), [loaded, []])
+    }
   })
 
   test('makes the node fresh from when it began, and not if it fails; concurrent ones are one', async () => {
