@@ -13,7 +13,7 @@ import {
   startNode,
 } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
-import { withClient, withOwnTimeouts } from '../support/postgres.ts'
+import { databaseUrl, withClient, withOwnTimeouts } from '../support/postgres.ts'
 import { startProxy } from '../support/proxy.ts'
 
 describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
@@ -79,10 +79,9 @@ async function createDatabaseOfOrdinaryUser({ url }: PostgresServer): Promise<st
     await client.query('create role service login')
     await client.query('create database service owner service')
   })
-  const databaseUrl = new URL(url)
-  databaseUrl.username = 'service'
-  databaseUrl.pathname = '/service'
-  return databaseUrl.href
+  const serviceUrl = new URL(databaseUrl(url, 'service'))
+  serviceUrl.username = 'service'
+  return serviceUrl.href
 }
 
 async function standbysFinding(settings: Record<string, string>): Promise<Finding> {
