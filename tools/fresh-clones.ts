@@ -1,8 +1,8 @@
 /**
  * `npm run test:clones -- --count 20 --busy 5 --at-once 2`: tests README's first commands in fresh clones. Each round
  * clones HEAD, runs `npm ci && npm test` in the clone and removes it. At most `--at-once` rounds run at the same time, by
- * default one. The last `--busy` rounds run next to three busy processes. Prints a table. If a round fails, its log is kept and
- * the exit status is 1.
+ * default one. The last `--busy` rounds run next to three busy processes. Prints a table. If a round fails, its log is
+ * kept and the exit status is 1.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,14 +1,10 @@
-import { setTimeout as wait } from 'node:timers/promises'
-import { isDiskFull, KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { CannotStart } from '../operator-error.ts'
 import { VERSION } from '../version.ts'
 import { type Connection, createDb, type Db, type Engine } from './engine.ts'
 import { MIGRATIONS, OLDEST_READER } from './migrations/index.ts'
 import type { Migration, Untyped } from './migrations/migration.ts'
-
-const MAX_WAIT_MS = 60_000
-const RETRY_MS = 200
+import { retryAtStart } from './start-retries.ts'
 
 /**
  * Applies missing migrations; of nodes that start together, one applies them.
@@ -23,7 +19,7 @@ export async function migrate(
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
   // The introspection is executed by SQLite's writer, which needs the lock.
-  const applied = await withRetries(() => readApplied(createDb(engine, engine.connection)))
+  const applied = await retryAtStart(log, () => readApplied(createDb(engine, engine.connection)))
   const missingMigrations = findMissing(applied, migrations)
   if (missingMigrations.length === 0) return
   if (!autoMigrate) {
@@ -31,8 +27,8 @@ export async function migrate(
       `the database needs the migrations ${missingMigrations.map(({ name }) => name).join(', ')}; run "keyway migrate"`,
     )
   }
-  await withRetries(() => prepareLock(engine))
-  await withRetries(() => runMissing(engine, migrations, log))
+  await retryAtStart(log, () => prepareLock(engine))
+  await retryAtStart(log, () => runMissing(engine, migrations, log))
 }
 
 interface AppliedMigrations {
@@ -142,23 +138,4 @@ function withoutTypes(db: Db): Untyped {
 
 async function executeAll(connection: Connection, statements: readonly string[]): Promise<void> {
   for (const statement of statements) await connection.execute(statement, [])
-}
-
-/** unique_violation, duplicate_table and duplicate_object occur if another node creates the same table concurrently. */
-const CONCURRENT_CREATION_CODES = new Set(['23505', '42P07', '42710'])
-
-/** Retries for about a minute while another node holds the lock or the database is starting. */
-async function withRetries<Outcome>(step: () => Promise<Outcome>): Promise<Outcome> {
-  for (let waited = 0; ; waited += RETRY_MS) {
-    try {
-      return await step()
-    } catch (error) {
-      const code = (error as { code?: string }).code
-      // A full disk is not retryable: the operator must see the error at once.
-      const isUnavailable = error instanceof KeywayError && !isDiskFull(error)
-      const isRetryable = isUnavailable || (code !== undefined && CONCURRENT_CREATION_CODES.has(code))
-      if (!isRetryable || waited >= MAX_WAIT_MS) throw error
-      await wait(RETRY_MS)
-    }
-  }
 }

@@ -21,12 +21,12 @@ export function toReadError(error: unknown): unknown {
 }
 
 /**
- * Converts an error at startup: to `unavailable` if the disk is full, which may pass by itself, to `CannotStart` if the
- * file cannot be used for another reason. Returns other errors unchanged.
+ * Converts an error at startup: to `unavailable` if another process has the lock or the disk is full, which may pass by
+ * itself, to `CannotStart` if the file cannot be used for another reason. Returns other errors unchanged.
  */
 export function toStartError(file: string, error: unknown): unknown {
   const { syscall } = error as NodeJS.ErrnoException
-  if (primaryCode(error) === FULL_CODE) return unavailable(error)
+  if (isBusy(error) || primaryCode(error) === FULL_CODE) return unavailable(error)
   if (syscall === undefined && !UNUSABLE_CODES.has(primaryCode(error))) return error
   return new CannotStart(
     `${file} cannot be used: ${whyNotWritable(error)}. Check that it is Keyway's own and that this user may write there.`,

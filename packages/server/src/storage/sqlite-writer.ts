@@ -22,8 +22,6 @@ export type WriterResponse =
   | { kind: 'aborted'; id: number; message: string; code: number }
 
 const BUSY_TIMEOUT_MS = 2000
-const BUSY_RETRY_MS = 20
-const SQLITE_BUSY = 5
 /**
  * Codes after which the whole batch is rolled back: SQLITE_FULL, IOERR, NOMEM, BUSY, LOCKED, READONLY, CORRUPT,
  * CANTOPEN, PROTOCOL, INTERRUPT, NOTADB.
@@ -38,8 +36,7 @@ process.report.excludeEnv = true
 const { file } = workerData as { file: string }
 const port = parentPort!
 const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true })
-enableWal()
-database.exec('pragma synchronous = full')
+database.exec('pragma journal_mode = wal; pragma synchronous = full;')
 const statementsBySql = new Map<string, StatementSync>()
 
 let responses: WriterResponse[] = []
@@ -53,21 +50,6 @@ port.on('message', (requests: WriterRequest[]) => {
   if (!database.isOpen) port.close()
 })
 port.postMessage('opened')
-
-/** Repeats the change of the journal mode: SQLite does not wait for a process that changes the mode at the same time. */
-function enableWal(): void {
-  const startedAt = performance.now()
-  for (;;) {
-    try {
-      database.exec('pragma journal_mode = wal')
-      return
-    } catch (error) {
-      const isBusy = (error as { errcode?: number }).errcode === SQLITE_BUSY
-      if (!isBusy || performance.now() - startedAt > BUSY_TIMEOUT_MS) throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_RETRY_MS)
-    }
-  }
-}
 
 function handle(request: WriterRequest): void {
   if (request.kind === 'close') {

@@ -10,6 +10,7 @@ import { createGroupCommit } from './sqlite-group-commit.ts'
 import { readSnapshot } from './sqlite-snapshot.ts'
 import { type SqliteValue, toSqliteValues } from './sqlite-values.ts'
 import { startWriter, type Writer } from './sqlite-writer-client.ts'
+import { retryAtStart } from './start-retries.ts'
 
 /** Lets Kysely send statements concurrently, which its SQLite adapter does not do; the writer queues them. */
 class QueueingAdapter extends SqliteAdapter {
@@ -31,9 +32,11 @@ export interface SqliteEngine extends Engine {
  * reads. A second process (a command while the service runs) may write too, and waits up to two seconds for the lock.
  */
 export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> {
-  const writer = await startWriterOn(file).catch(error => {
-    throw toStartError(file, error)
-  })
+  const writer = await retryAtStart(log, () =>
+    startWriterOn(file).catch(error => {
+      throw toStartError(file, error)
+    }),
+  )
   const reader = openReader(file)
   const { subscribe, deliver } = createListeners(log)
   const groupCommit = createGroupCommit(writer, deliver)

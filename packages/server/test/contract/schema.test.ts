@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, type TestContext, test } from 'node:test'
-import { setTimeout } from 'node:timers/promises'
 import { createLog } from '../../src/log.ts'
 import { CannotStart } from '../../src/operator-error.ts'
 import { createStorage, type StorageConfig } from '../../src/storage/database.ts'
@@ -16,10 +15,10 @@ import {
   postgresMissing,
   sqliteConfig,
 } from '../support/engines.ts'
+import { inTime } from '../support/patience.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 
 const log = createLog('silent')
-const LONGER_THAN_WRITER_WAITS_MS = 2500
 
 describe('the schema', () => {
   test('is the same in both engines, including nullability and keys', {
@@ -32,17 +31,29 @@ describe('the schema', () => {
   })
 })
 
-test('a start waits for a process that holds the lock of SQLite for longer than its writer waits', async t => {
-  const config = await emptyDatabase('sqlite', t)
-  await (await createStorage(config, log)).close()
+describe('a start on SQLite waits for a process', () => {
+  test('that holds the lock of the database for longer than the writer waits', async t => {
+    const config = await emptyDatabase('sqlite', t)
+    await (await createStorage(config, log)).close()
+    await startWhileLocked(config)
+  })
+
+  test('that holds the lock of a new database, whose journal mode cannot be changed then', async t => {
+    await startWhileLocked(await emptyDatabase('sqlite', t))
+  })
+})
+
+/** Starts while another connection has the lock, which it releases once the start has logged that it tries again. */
+async function startWhileLocked(config: StorageConfig): Promise<void> {
   assert.ok(config.database.engine === 'sqlite')
   using lock = new DatabaseSync(config.database.file)
   lock.exec('begin immediate')
-  const starting = createStorage(config, log)
-  await setTimeout(LONGER_THAN_WRITER_WAITS_MS)
+  const logged = Promise.withResolvers<void>()
+  const starting = createStorage(config, { ...log, warn: () => logged.resolve() })
+  await inTime('the start tries again', Promise.race([logged.promise, starting]))
   lock.exec('rollback')
   await (await starting).close()
-})
+}
 
 forEachEngine(engine => {
   test('nodes that start concurrently on an empty database migrate it once', async t => {

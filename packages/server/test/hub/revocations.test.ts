@@ -21,11 +21,8 @@ function openRevocations() {
   const freshness = new DatabaseFreshness()
   const loads: string[][] = []
   const reads: [since: number, afterId: string | null][] = []
-  const state = {
-    endings: [] as (Ending[] | Error)[],
-    failure: null as Error | null,
-    change: {} as Partial<KeyStatus>,
-  }
+  /** `endings`: the pages, or failures, of the next reads. */
+  const state = { endings: [] as (Ending[] | Error)[], change: {} as Partial<KeyStatus> }
   const ownerOf = (keyId: string) => (keyId === 'e' ? 'eve' : 'ann')
   const statusOf = (id: string) =>
     ({
@@ -43,7 +40,6 @@ function openRevocations() {
       async endingsSince(since, afterId, limit) {
         assert.equal(limit, PAGE_SIZE)
         reads.push([since, afterId])
-        if (state.failure) throw state.failure
         const page = state.endings.shift() ?? []
         if (page instanceof Error) throw page
         return page
@@ -201,10 +197,9 @@ describe('a sweep', () => {
 
   test('makes the node fresh from when it began, and not if it fails; concurrent ones are one', async () => {
     const { revocations, state, reads, freshness, clock } = openRevocations()
-    state.failure = new Error('the database is down')
+    state.endings = [new Error('the database is down')]
     await revocations.sweep()
     assert.equal(freshness.lastPollAt, null)
-    state.failure = null
     const startedAt = clock.now()
     const sweeps = [revocations.sweep(), revocations.sweep()]
     clock.advance(500)
