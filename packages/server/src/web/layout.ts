@@ -48,7 +48,10 @@ export interface PageOptions {
   refreshSeconds?: number | null
 }
 
-/** A complete page that works without scripts. */
+/**
+ * A complete page that works without scripts. Browsers that support `rel="expect"` paint it only when it is whole:
+ * otherwise a slow machine paints half of it first, and the footer at the bottom of the window moves as it grows.
+ */
 export function page(shell: Shell, options: PageOptions, body: Html): Html {
   const { user, title, problem, notice, theme } = options
   const { tag, direction } = localization()
@@ -66,6 +69,7 @@ ${themeColor(theme, isWide(options))}
 <link rel="apple-touch-icon" href="${touchIcon.url}">
 <link rel="stylesheet" href="${options.current?.startsWith('/admin') ? adminStyle.url : style.url}">
 ${options.isDocumentation ? html`<link rel="stylesheet" href="${docsStyle.url}">` : ''}
+<link rel="expect" href="#page-end" blocking="render">
 <script type="module" src="${script.url}"></script>
 ${options.refreshSeconds ? html`<noscript><meta http-equiv="refresh" content="${options.refreshSeconds}"></noscript>` : ''}
 </head>
@@ -82,6 +86,7 @@ ${notice && !problem ? html`<p class="banner notice" role="status">${notice}</p>
 ${body}
 </main>
 ${footer(shell, options)}
+<div id="page-end" hidden></div>
 </body>
 </html>`
 }
