@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
-const LOWEST_PORT = 10_000
+/** Above 10080, the highest of the bad ports of the Fetch standard, to which `fetch` and browsers refuse to connect. */
+const LOWEST_PORT = 10_081
 /** The first ephemeral port of most systems. */
 const USUAL_FIRST_EPHEMERAL = 32_768
 const EPHEMERAL_RANGE = '/proc/sys/net/ipv4/ip_local_port_range'
