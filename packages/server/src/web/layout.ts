@@ -49,8 +49,9 @@ export interface PageOptions {
 }
 
 /**
- * A complete page that works without scripts. Browsers that support `rel="expect"` paint it only when it is whole:
- * otherwise a slow machine paints half of it first, and the footer at the bottom of the window moves as it grows.
+ * A complete page that works without scripts. Browsers that support `rel="expect"` paint it only when all of it has
+ * arrived: otherwise a slow machine paints a part of it first, and the footer at the bottom of the window moves as the
+ * page grows.
  */
 export function page(shell: Shell, options: PageOptions, body: Html): Html {
   const { user, title, problem, notice, theme } = options

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { LANGUAGES, type Language } from '../../src/languages/languages.ts'
 import { openFirstPages, openPages } from '../support/all-pages.ts'
 import { axeSource, sharedBrowser } from '../support/browser.ts'
 import { checkPages, type Findings } from '../support/looks.ts'
+import { until } from '../support/patience.ts'
 import { newPerson, startWeb } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
@@ -68,6 +72,15 @@ test('every control can be reached by the keyboard, with a visible focus', async
   if (findings) assert.deepEqual(findings.unreached, [])
 })
 
+/** A script that waits until the page has been painted. */
+const UNTIL_PAINTED =
+  "new Promise(done => new PerformanceObserver(done).observe({ type: 'paint', buffered: true }))"
+/** A script that returns whether the page is painted within 500 ms. */
+const PAINTED_SOON = `Promise.race([
+  ${UNTIL_PAINTED}.then(() => true),
+  new Promise(done => setTimeout(done, 500, false)),
+])`
+
 test('a page is painted before its script is loaded', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
@@ -75,8 +88,46 @@ test('a page is painted before its script is loaded', async t => {
   const { page } = await newPerson(browser)
   await page.route('**/assets/script.js*', () => {}) // never answered
   await page.goto(`${web.url}/sign-in`, { waitUntil: 'commit' })
-  await page.evaluate(
-    "new Promise(done => new PerformanceObserver(done).observe({ type: 'paint', buffered: true }))",
-  )
+  await page.evaluate(UNTIL_PAINTED)
   assert.ok(await page.getByRole('button', { name: 'Send me a link' }).isVisible())
 })
+
+test('a page is not painted before all of it has arrived', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const slowServer = await startSlowServer(t, web.url)
+  const { page } = await newPerson(browser)
+  await page.goto(`${slowServer.url}/sign-in`, { waitUntil: 'commit' })
+  const hasContentAndStyle =
+    "Boolean(document.querySelector('form') && document.querySelector('[rel=stylesheet]')?.sheet)"
+  await until('content and style', () => page.evaluate<boolean>(hasContentAndStyle))
+  assert.equal(await page.evaluate(PAINTED_SOON), false)
+  slowServer.sendFooters()
+  await page.evaluate(UNTIL_PAINTED)
+})
+
+/** Serves what another server does, but no page's footer and what follows it until `sendFooters` is called. */
+async function startSlowServer(
+  t: TestContext,
+  origin: string,
+): Promise<{ url: string; sendFooters(): void }> {
+  const gate = Promise.withResolvers<void>()
+  const server = createServer(async (request, response) => {
+    const answer = await fetch(origin + request.url)
+    const body = Buffer.from(await answer.arrayBuffer())
+    const type = answer.headers.get('content-type')!
+    response.setHeader('content-type', type)
+    if (type.startsWith('text/html')) {
+      const footerAt = body.indexOf('<footer')
+      response.write(body.subarray(0, footerAt))
+      await gate.promise
+      response.end(body.subarray(footerAt))
+    } else {
+      response.end(body)
+    }
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => server.close())
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sendFooters: gate.resolve }
+}
