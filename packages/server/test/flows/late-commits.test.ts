@@ -159,7 +159,8 @@ test('the journal contains only the last attempt of a retried transaction', {
   const folder = settings.KEYWAY_JOURNAL_DIR!
   mkdirSync(folder, { recursive: true })
 
-  // The transactions deadlock: PostgreSQL aborts one of them, which is retried.
+  // The transactions deadlock: PostgreSQL aborts one of them, which is retried. If the retry locks its first row before
+  // the other transaction has woken up to lock it, they deadlock again.
   const bothRowsLocked = Promise.withResolvers<void>()
   let lockedCount = 0
   let attempts = 0
@@ -174,7 +175,7 @@ test('the journal contains only the last attempt of a retried transaction', {
       return `${name} in attempt ${attempt}`
     })
   const committedNames = await Promise.all([claim('ann', ann, bob), claim('bob', bob, ann)])
-  assert.equal(attempts, 3)
+  assert.ok(attempts >= 3, `${attempts} attempts`)
   await node.close()
   const journaledNames = namesIn(folder)
     .flatMap(name => linesOf(join(folder, name)))
