@@ -28,6 +28,9 @@ export interface SendBucket {
   setting?: string
 }
 
+/** The n of the last send among the n-th last ones. */
+const LAST = 1
+
 /** Why a send is refused: the full window with the longest wait. */
 export interface Refusal {
   /** Whole seconds, rounded up, at least 1; after them the send is accepted. */
@@ -46,11 +49,11 @@ export async function refusalByRead(
   now: Instant,
 ): Promise<Refusal | null> {
   const histories = await Promise.all(
-    buckets.map(({ name, windows }) => store.sendHistory(name, limitsOf(windows))),
+    buckets.map(({ name, windows }) => store.sendHistory(name, [LAST, ...limitsOf(windows)])),
   )
-  // If the clock of the database or of the system was stepped back, sends may have a time in the future. Only
-  // `sendWithinLimits` corrects these times; until then a wait computed from them could exceed its window.
-  if (histories.some(({ nthLast }) => [...nthLast.values()].some(at => at !== null && at > now))) return null
+  // If the clock of the database or of the system was stepped back, sends may have a time in the future, and the last one
+  // has the latest. Only `sendWithinLimits` corrects these times; until then they would count longer than their windows.
+  if (histories.some(({ nthLast }) => (nthLast.get(LAST) ?? now) > now)) return null
   return refusal(buckets, histories, now)
 }
 

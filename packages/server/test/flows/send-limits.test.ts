@@ -249,6 +249,18 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services)), 'none')
   })
 
+  test('a send from before the clock stepped back counts no longer than its window, even if others are refused before it', async t => {
+    const services = await openServices(engine, t, { limits: [perMinute(2)] })
+    await send(services)
+    services.clock.advance(30_000)
+    await send(services)
+    services.clock.advance(-30_000)
+    assert.deepEqual((await refusalOf(send(services))).retryAfter, 60)
+    services.clock.advance(60_000)
+    await send(services)
+    assert.equal(await refusedWith(send(services)), 'none')
+  })
+
   test('the operator can clear the count of an address', async t => {
     const services = await openServices(engine, t, { limits: [perMinute(1)] })
     await send(services)
