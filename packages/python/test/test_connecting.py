@@ -14,11 +14,15 @@ from keyway import Agent, Keyway, KeywayError
 KEY = f"svc_{'a' * 32}"
 
 
+BOUND_SOCKETS: list[socket.socket] = []
+
+
 def closed_port() -> int:
-    """A port on which nothing listens, since it was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port on which nothing listens, and which no other process gets, since a socket stays bound to it."""
+    bound_socket = socket.socket()
+    bound_socket.bind(("127.0.0.1", 0))
+    BOUND_SOCKETS.append(bound_socket)
+    return int(bound_socket.getsockname()[1])
 
 
 @pytest.mark.parametrize(

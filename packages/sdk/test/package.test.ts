@@ -231,8 +231,9 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
     await otherAgent.send(muteKey.id, 'hello')
     await until('a refusal', () => /agents:send/.test(output))
     assert.equal((await keyway.agents.list()).data.length, 3)
+    const exited = once(muteAgent, 'exit')
     await keyway.apiKeys.revoke(muteKey.id)
-    assert.deepEqual(await once(muteAgent, 'exit'), [0, null])
+    assert.deepEqual(await exited, [0, null])
     assert.match(output, /was revoked\. Make a new key/)
   })
 

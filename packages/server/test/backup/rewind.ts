@@ -68,8 +68,9 @@ async function snapshot(t: TestContext): Promise<Rewindable> {
 async function failover(t: TestContext): Promise<Rewindable> {
   const primary = await startPostgresServer()
   t.after(() => primary.remove())
-  await (await createStorage(postgresConfig(primary.url), createLog('silent'))).close()
-  const settings = { ...settingsWithFolder(t), KEYWAY_DATABASE_URL: primary.url }
+  const url = databaseUrl(primary.url, 'postgres')
+  await (await createStorage(postgresConfig(url), createLog('silent'))).close()
+  const settings = { ...settingsWithFolder(t), KEYWAY_DATABASE_URL: url }
   return {
     settings,
     async saveState() {
@@ -84,7 +85,7 @@ async function failover(t: TestContext): Promise<Rewindable> {
         async rewind() {
           await primary.crash()
           await standby.promote()
-          return { ...settings, KEYWAY_DATABASE_URL: standby.url }
+          return { ...settings, KEYWAY_DATABASE_URL: databaseUrl(standby.url, 'postgres') }
         },
       }
     },

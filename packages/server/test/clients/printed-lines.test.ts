@@ -28,10 +28,9 @@ async function createKeyOnPage(web: WebServer) {
     const connection = /name="connection" value="([^"]+)"/.exec(livePage)?.[1]
     if (!connection) return undefined
     const helloPage = await (await client.post(`${pagePath}/live/hello`, { form_token, connection })).text()
-    return {
-      reply: /<q>(.*?)<\/q>/.exec(helloPage)?.[1],
-      isNamed: /<dd><bdi>keyway-sdk\/[\d.]+<\/bdi><\/dd>/.test(helloPage),
-    }
+    const reply = /<q>(.*?)<\/q>/.exec(helloPage)?.[1]
+    if (reply === undefined) return undefined
+    return { reply, isNamed: /<dd><bdi>keyway-sdk\/[\d.]+<\/bdi><\/dd>/.test(helloPage) }
   }
   return { lines, greetAgent }
 }

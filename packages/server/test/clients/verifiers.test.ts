@@ -9,12 +9,13 @@ import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { SIGNING_ALGS } from '../../src/signing-keys/signing-key.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { GO_LIBRARIES, runGo } from '../support/go.ts'
+import { patienceMs } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
 import { newPerson, PYTHON, packageMissing, startRunning } from './running.ts'
 
 const run = promisify(execFile)
 const VERIFIERS = join(import.meta.dirname, 'verifiers')
-const WITH_TIME_TO_COMPILE = { timeout: 180_000 }
+const WITH_TIME_TO_COMPILE = { timeout: patienceMs(300_000) }
 
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 

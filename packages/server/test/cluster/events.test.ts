@@ -56,7 +56,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_EVENTS_URL: proxy.through(withOwnTimeouts(url)) },
+      { KEYWAY_EVENTS_URL: proxy.through(url) },
       { KEYWAY_DATABASE_URL: url },
     )
     const agent = await openAgent(a, links, 'no-events@example.com')
@@ -79,7 +79,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_EVENTS_URL: proxy.through(withOwnTimeouts(url)) },
+      { KEYWAY_EVENTS_URL: proxy.through(url) },
       { KEYWAY_DATABASE_URL: url },
     )
     const agent = await openAgent(a, links, 'hole@example.com')
@@ -99,7 +99,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_DATABASE_URL: proxy.through(withOwnTimeouts(url)) },
+      { KEYWAY_DATABASE_URL: proxy.through(`${withOwnTimeouts(url)}?connect_timeout=8`) },
       {
         KEYWAY_DATABASE_URL: url,
       },

@@ -146,6 +146,9 @@ forEachEngine(engine => {
         log: { debug: (fields: object) => failures.push(Reflect.get(fields, 'failure')), warn() {} },
         config: { webhookPrivateNetworks: LOCAL_NETWORKS, publicUrl: 'https://auth.example.com' },
       } as never)
+      // Opens the connections of the pool first: the calls must begin within two seconds, since each ends by itself after
+      // five, and the shutdown aborts them after three.
+      await Promise.all(Array.from({ length: 20 }, () => storage.store.apps.find('shop')))
       delivery.start()
       await until('twenty calls are in progress', () => pending.length === 20)
       const stopped = delivery.stop()

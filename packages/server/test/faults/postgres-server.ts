@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { freePort } from '../support/free-port.ts'
 import { until } from '../support/patience.ts'
 import { findPostgresBinaries, unprivilegedIdentity, withClient } from '../support/postgres.ts'
@@ -28,7 +29,7 @@ export interface PostgresServer {
 export async function startPostgresServer(): Promise<PostgresServer> {
   const folder = makeFolder()
   const data = join(folder, 'data')
-  runTool('initdb', ['-D', data, '-U', 'keyway', '-A', 'trust', '-E', 'UTF8', '--locale=C'], folder)
+  await runTool('initdb', ['-D', data, '-U', 'keyway', '-A', 'trust', '-E', 'UTF8', '--locale=C'], folder)
   return startOn(folder, data, await freePort())
 }
 
@@ -63,7 +64,8 @@ async function startOn(folder: string, data: string, port: number): Promise<Post
       const standbyFolder = makeFolder()
       const standbyData = join(standbyFolder, 'data')
       const connection = ['-h', '127.0.0.1', '-p', String(port), '-U', 'keyway']
-      runTool('pg_basebackup', [...connection, '-D', standbyData, '-R', '--checkpoint=fast'], standbyFolder)
+      const options = ['-D', standbyData, '-R', '--checkpoint=fast']
+      await runTool('pg_basebackup', [...connection, ...options], standbyFolder)
       const standby = await startOn(standbyFolder, standbyData, await freePort())
       if (synchronous) await configure(`alter system set synchronous_standby_names = '*'`)
       await untilFollowed(synchronous)
@@ -113,9 +115,15 @@ function pathOfTool(name: string): string {
   return join(binaries, name)
 }
 
-function runTool(name: string, values: string[], cwd: string): void {
-  const result = spawnSync(pathOfTool(name), values, { ...unprivilegedIdentity(), cwd, encoding: 'utf8' })
-  if (result.status !== 0) throw new Error(`${name} failed: ${result.stderr}`)
+/** Asynchronous, since tests of nodes with timeouts of a few seconds run in this process at the same time. */
+async function runTool(name: string, values: string[], cwd: string): Promise<void> {
+  const child = spawn(pathOfTool(name), values, {
+    ...unprivilegedIdentity(),
+    cwd,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const [errors, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
+  if (status !== 0) throw new Error(`${name} failed: ${errors}`)
 }
 
 async function isAnswering(url: string): Promise<boolean> {

@@ -16,6 +16,7 @@ import { createSecrets } from '../../src/secrets.ts'
 import type { Storage } from '../../src/store.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
+import { until } from '../support/patience.ts'
 import { openServices } from '../support/services.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { createTestTimers } from '../support/timers.ts'
@@ -456,9 +457,8 @@ forEachEngine(engine => {
     runningDispatcher.start()
     await mailer.until(() => mailer.attempts === 1)
     await runningDispatcher.stop(600)
-    const row = await lastMail('a@example.com')
-    assert.equal(row.state, 'queued')
-    assert.equal(row.leasedUntil, null)
+    await until('the lease is released', async () => (await lastMail('a@example.com')).leasedUntil === null)
+    assert.equal((await lastMail('a@example.com')).state, 'queued')
   })
 
   test('a mail that was retried for days is sent after a stop that broke off its last attempt', async t => {
@@ -470,6 +470,7 @@ forEachEngine(engine => {
     stoppedDispatcher.start()
     await mailer.until(() => mailer.attempts === 1)
     await stoppedDispatcher.stop(600)
+    await until('the lease is released', async () => (await lastMail('a@example.com')).leasedUntil === null)
     assert.equal((await lastMail('a@example.com')).state, 'queued')
     clock.advance(MAX_BACKOFF)
     mailer.onDeliver = async () => {}

@@ -21,13 +21,18 @@ async function openForbidden(t: TestContext) {
   let connections = 0
   const server = createServer((_request, response) => void response.end())
   server.on('connection', () => connections++)
-  server.listen(0, FORBIDDEN)
-  await once(server, 'listening')
+  // On the permitted address the port is held by a server that answers nothing; another process could listen there.
+  const holder = createServer(request => void request.socket.destroy())
+  await once(holder.listen(0, '127.0.0.1'), 'listening')
+  const { port } = holder.address() as AddressInfo
+  await once(server.listen(port, FORBIDDEN), 'listening')
   t.after(() => {
-    server.close()
-    server.closeAllConnections()
+    for (const each of [server, holder]) {
+      each.close()
+      each.closeAllConnections()
+    }
   })
-  return { port: (server.address() as AddressInfo).port, connections: () => connections }
+  return { port, connections: () => connections }
 }
 
 forEachEngine(engine => {

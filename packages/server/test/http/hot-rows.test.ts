@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { postgresMissing } from '../support/engines.ts'
 import { openServer } from '../support/http.ts'
+import { until } from '../support/patience.ts'
 
 const SMALL_POOL = 5
 /** Pipelined requests per connection. */
@@ -67,7 +68,11 @@ describe('contention for one row leaves database connections to others', {
     const sends = Array.from({ length: 50 }, () => send(server))
     try {
       for (let call = 0; call < 50; call++) assert.equal(await exchange(server, key), 200)
-      assert.ok(server.opened.storage.engine.load!().idle >= SMALL_POOL - 2, 'connections are free')
+      // The hub's sweep and heartbeat use connections for a moment, too.
+      await until('at most two connections are in use', () => {
+        const { connections, idle } = server.opened.storage.engine.load!()
+        return connections - idle <= 2
+      })
     } finally {
       lockRelease.resolve()
       await lockHolder

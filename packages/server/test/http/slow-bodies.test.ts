@@ -48,7 +48,9 @@ test('a slow body does not count as a concurrent call, on any API route with a b
     'every other POST takes a body',
   )
   for (const route of routesWithBody) {
-    const headers = { ...JSON_TYPE, ...credentialsFor(route, tokens.accessToken, appHeaders) }
+    const type = route.form?.only ? FORM_TYPE : JSON_TYPE
+    const credentials = credentialsFor(route, tokens.accessToken, appHeaders, server.clock.now())
+    const headers = { ...type, ...credentials }
     await assertIncompleteBodiesBlockNobody(t, server, route.method, pathOf(route), headers)
   }
 })
@@ -210,10 +212,11 @@ function credentialsFor(
   { access, raw, idempotencyKey }: Route,
   accessToken: string,
   appHeaders: Record<string, string>,
+  now: number,
 ): Record<string, string> {
   const idempotency: Record<string, string> = idempotencyKey ? { 'Idempotency-Key': 'a'.repeat(20) } : {}
-  const now = String(Math.floor(Date.now() / 1000))
-  if (raw) return { 'svix-id': 'a', 'svix-timestamp': now, 'svix-signature': 'v1,x' }
+  const timestamp = String(Math.floor(now / 1000))
+  if (raw) return { 'svix-id': 'a', 'svix-timestamp': timestamp, 'svix-signature': 'v1,x' }
   if (access === 'public') return idempotency
   return { ...idempotency, ...(access === 'app' ? appHeaders : { Authorization: `Bearer ${accessToken}` }) }
 }

@@ -82,7 +82,7 @@ test('CONNECT is refused with a response, and a request after it is not handled'
 })
 
 test('a connection with a slow body is closed', async t => {
-  const timeouts = { headersMs: 300, requestMs: 400, checkMs: 50 }
+  const timeouts = { headersMs: 2000, requestMs: 2000, checkMs: 50 }
   const server = await openServer('sqlite', t, { timeouts })
   const answer = await server.raw(`${LOGOUT_HEAD}Content-Length: 100\r\n\r\n{`)
   assert.ok(answer === '' || /^HTTP\/1\.1 408 /.test(answer), answer)

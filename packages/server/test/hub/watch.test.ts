@@ -491,6 +491,9 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
     const nextAgent = await connect(services, secondHub.url, key)
     secondNodeAgent.socket.close()
     await untilRecorded(nextAgent.id)
+    await until('the other is no longer recorded', async () =>
+      (await firstHub.hub.connections(firstHub.userId)).every(row => row.connectionId !== secondNodeAgent.id),
+    )
     await firstHub.later(4000)
     assert.equal((await watcher.next('joined')).connection.connection_id, nextAgent.id)
     assert.equal((await watcher.next('left')).connection_id, secondNodeAgent.id)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Resolver } from 'node:dns'
 import { describe, type TestContext, test } from 'node:test'
 import { createSmtpMailer, type SmtpSettings } from '../../src/mail/smtp.ts'
 import { type Mail, type Mailer, MailRejected } from '../../src/outbox/outbox.ts'
@@ -15,6 +16,15 @@ function open(t: TestContext, settings: Partial<SmtpSettings> & { port: number }
   const mailer = createSmtpMailer({ ...NO_TLS, ...NO_CREDENTIALS, ...settings }, { from, ca })
   t.after(() => mailer.close())
   return mailer
+}
+
+/** Answers look-ups of `localhost`, for which Nodemailer otherwise asks the name server of the machine. */
+function resolveLocalhost(t: TestContext): void {
+  const answerWith =
+    (addresses: string[]) => (_name: string, answer: (error: null, found: string[]) => void) =>
+      answer(null, addresses)
+  t.mock.method(Resolver.prototype, 'resolve4', answerWith(['127.0.0.1']))
+  t.mock.method(Resolver.prototype, 'resolve6', answerWith([]))
 }
 
 function mailTo(address: string, changes: Partial<Mail> = {}): Mail {
@@ -105,6 +115,7 @@ describe('mail by SMTP', () => {
   })
 
   test('with TLS required, credentials are sent only inside the encrypted session', async t => {
+    resolveLocalhost(t)
     const server = await startSmtpServer(t, { auth: { user: 'keyway', password: 'right' } })
     const settings = { port: server.port, host: 'localhost', requireTls: true }
     const mailer = open(t, { ...settings, user: 'keyway', password: 'right' }, server.certificate)
@@ -115,6 +126,7 @@ describe('mail by SMTP', () => {
   })
 
   test('no mail is sent to a server without STARTTLS, with an unknown certificate or a wrong name', async t => {
+    resolveLocalhost(t)
     const serverWithoutStartTls = await startSmtpServer(t, { startTls: false })
     const untrustedServer = await startSmtpServer(t)
     const misnamedServer = await startSmtpServer(t, { certificateFor: 'other.test' })

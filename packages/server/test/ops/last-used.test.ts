@@ -14,7 +14,7 @@ test('the last use of a key is stored at shutdown', async t => {
   await journey.exchange(key)
   const { config } = server.services
   await server.close()
-  const restartedServer = await startServer(config)
+  const restartedServer = await startServer({ ...config, port: 0 })
   t.after(() => restartedServer.close())
   const storedKeys = await restartedServer.services.storage.store.apiKeys.findMany([id])
   assert.notEqual(storedKeys[0]!.lastUsedAt, null)

@@ -119,7 +119,7 @@ test('the documented production setup serves over TLS with PostgreSQL and SMTP i
   assert.equal((await call('GET', '/metrics')).status, 404, 'metrics are not for the world')
   const metricsAnswer = await fetch(`http://127.0.0.1:${settings().KEYWAY_METRICS_PORT}/metrics`)
   assert.match(await metricsAnswer.text(), /keyway_events_listening 1/)
-  assert.equal(readdirSync(settings().KEYWAY_JOURNAL_DIR!).length, 1, 'the journal is kept')
+  assert.notDeepEqual(readdirSync(settings().KEYWAY_JOURNAL_DIR!), [], 'the journal is kept')
 
   const exited = once(service, 'exit')
   service.kill('SIGTERM')

@@ -139,7 +139,12 @@ export async function clusterUrl(): Promise<string> {
 
 /** For connections, locks and statements. The service's two to six seconds are too few on a busy machine. */
 const TIMEOUT_SECONDS = 20
-const MILLISECOND_PARAMETERS = ['lock_timeout', 'statement_timeout', 'query_timeout']
+const MILLISECOND_PARAMETERS = [
+  'lock_timeout',
+  'statement_timeout',
+  'query_timeout',
+  'idle_in_transaction_session_timeout',
+]
 
 export function databaseUrl(cluster: string, database: string): string {
   const url = new URL(cluster)

@@ -4,6 +4,7 @@ import { securityEvent } from '../../src/security-events/security-event.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { sharedBrowser } from '../support/browser.ts'
 import { ADA, type Client, createClient, signedInClient } from '../support/page-client.ts'
+import { until } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
 import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
 
@@ -17,9 +18,9 @@ async function post(client: Client, page: string, path: string, fields: Record<s
 
 /** The path of the newest mailed link to the page that confirms a change of address. */
 async function linkTo(web: WebServer, email: string): Promise<string> {
-  const mails = await web.mails(email)
-  const link = mails.map(mail => mail.link!).find(each => each.includes('/account/email?'))
-  assert.ok(link, `a link to ${email}`)
+  const link = await until(`a link to ${email}`, async () =>
+    (await web.mails(email)).map(mail => mail.link!).find(each => each.includes('/account/email?')),
+  )
   return link.slice(web.url.length)
 }
 

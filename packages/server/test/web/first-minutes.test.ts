@@ -17,6 +17,7 @@ async function createKey(page: Page, name: string): Promise<string> {
   await page.getByLabel('Name').fill(name)
   await page.getByRole('button', { name: 'Create key' }).click()
   await page.locator('#new-key').waitFor()
+  await page.waitForLoadState('load')
   return (await page.locator('#new-key').textContent())!
 }
 
@@ -34,13 +35,13 @@ test('a new user signs in, creates a key, connects an agent and revokes the key'
   const mailTab = await context.newPage()
   await mailTab.goto(mail.link!)
   await mailTab.waitForURL(/\/keys$/)
-  assert.ok(await mailTab.getByText('Your account is ready').isVisible())
+  await mailTab.getByText('Your account is ready').waitFor()
   await page.waitForURL(/\/keys$/) // the waiting tab continues by itself
   await mailTab.close()
 
   const key = await createKey(page, 'living-room robot')
   assert.match(key, /^svc_[0-9A-Za-z]{32}$/)
-  assert.ok(await page.getByText('Waiting for your first agent').isVisible())
+  await page.getByText('Waiting for your first agent').waitFor()
   assert.match((await page.locator('#run-node').textContent())!, new RegExp(`KEYWAY_API_KEY=${key} npx`))
   const agent = await connect(web, key)
   await page.locator('#live-card').getByText('Connected. Your agent is live.').waitFor()
@@ -61,7 +62,7 @@ test('a new user signs in, creates a key, connects an agent and revokes the key'
   await page.getByRole('button', { name: 'Revoke this key' }).click()
   assert.equal(await closed, 4410)
   await page.getByText('The key was revoked.').waitFor()
-  assert.ok(await page.locator('tr.key.revoked').isVisible())
+  await page.locator('tr.key.revoked').waitFor()
   assert.deepEqual(pageErrors, [])
 })
 
@@ -79,7 +80,7 @@ test('a user without scripts signs in, creates a key and revokes it', async t =>
   const closed = closeCode(agent)
   await page.getByRole('button', { name: 'Revoke this key' }).click()
   assert.equal(await closed, 4410)
-  assert.match(await page.content(), /The key was revoked/)
+  await page.getByText('The key was revoked').waitFor()
 })
 
 test('the page of a mailed link signs in by its button without scripts', async t => {
@@ -105,6 +106,7 @@ test('a key can be created with name, scopes and expiry, renamed and rotated on 
   await page.getByLabel('Only what I choose').check()
   await page.getByRole('button', { name: 'Create key' }).click()
   await page.getByText('Choose at least one scope').waitFor()
+  await page.waitForLoadState('load')
   assert.equal(await page.getByLabel('Name').inputValue(), 'picker')
   await page.getByLabel('agent:connect').check()
   await page.locator('label[for="expiry-7"]').click()
@@ -151,7 +153,7 @@ test('another mail can be requested after the pause, which the page counts down'
   await page.clock.install()
   await askForLink(page, web, 'ada@example.com')
   assert.ok(await page.getByRole('button', { name: 'Send again' }).isDisabled())
-  assert.match((await page.locator('.countdown').textContent())!, /You can send again in 0:1\d\./)
+  assert.match((await page.locator('.countdown').textContent())!, /You can send again in 0:\d\d\./)
   await page.clock.runFor(16_000)
   await page.getByRole('button', { name: 'Send again' }).click()
   await page.getByText('A new mail is on its way.').waitFor()

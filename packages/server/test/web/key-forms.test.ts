@@ -71,10 +71,13 @@ test('what was refused is shown at its field, which is marked and has the focus'
       const described = document.activeElement.getAttribute('aria-describedby')?.split(' ')[0]
       return [id, ariaInvalid, document.getElementById(described)?.textContent]
     })()`)
+  // The focus is set when the page is painted, later than its text is found.
+  const waitForFocus = (id: string) => page.waitForFunction(`document.activeElement.id === '${id}'`)
 
   await page.getByLabel('Only from these networks').fill('10.0.0.0/99')
   await submitButton.click()
   await page.getByText('is no network').waitFor()
+  await waitForFocus('networks')
   assert.deepEqual((await focusedElement()).slice(0, 2), ['networks', 'true'])
   assert.match((await focusedElement())[2]!, /"10\.0\.0\.0\/99" is no network/)
   assert.equal(await page.getByLabel('Name').inputValue(), 'picky')
@@ -83,12 +86,14 @@ test('what was refused is shown at its field, which is marked and has the focus'
   await page.getByLabel('Scopes of your own').fill('agents:fly')
   await submitButton.click()
   await page.getByText('is no scope that exists').waitFor()
+  await waitForFocus('own_scopes')
   assert.deepEqual((await focusedElement()).slice(0, 2), ['own_scopes', 'true'])
 
   await page.getByLabel('Scopes of your own').fill('')
   await page.getByLabel('Only what I choose').check()
   await submitButton.click()
   await page.getByText('Choose at least one scope').waitFor()
+  await waitForFocus('scope-agent-connect')
   assert.deepEqual((await focusedElement()).slice(0, 2), ['scope-agent-connect', 'true'])
   assert.match(await page.title(), /^Problem: /)
 })

@@ -230,5 +230,6 @@ test('the bar of selected keys counts them, stays in the window while some are, 
   await page.getByRole('heading', { name: 'Revoke 20 keys?' }).waitFor()
   await page.getByRole('button', { name: 'Revoke these 20 keys' }).click()
   await page.getByText('The keys were revoked.').waitFor()
+  await page.waitForLoadState('load')
   assert.equal(await page.locator('tr.key.revoked').count(), 20)
 })

@@ -20,6 +20,9 @@ const MAX_DOCUMENT_BYTES = 130 * 1024
 const AXE_LANGUAGES = ['en', 'de', 'ar'] as const satisfies Language[]
 const ALL_LANGUAGES = Object.keys(LANGUAGES) as Language[]
 
+/** The first test of a language checks all of its pages, which takes minutes on a busy machine. */
+const CHECKS_ALL_PAGES = { timeout: 1_200_000 }
+
 const findingsByLanguage = new Map<Language, Promise<Findings>>()
 
 /**
@@ -43,31 +46,43 @@ async function findingsIn(t: TestContext, language: Language): Promise<Findings 
 }
 
 for (const language of AXE_LANGUAGES) {
-  test(`axe finds no violation on any page, in light mode on a desktop and in dark mode on a phone, in ${LANGUAGES[language].name}`, async t => {
-    const findings = await findingsIn(t, language)
-    if (findings) assert.deepEqual(findings.axe, [])
-  })
+  test(
+    `axe finds no violation on any page, in light mode on a desktop and in dark mode on a phone, in ${LANGUAGES[language].name}`,
+    CHECKS_ALL_PAGES,
+    async t => {
+      const findings = await findingsIn(t, language)
+      if (findings) assert.deepEqual(findings.axe, [])
+    },
+  )
 }
 
 for (const language of ALL_LANGUAGES) {
-  test(`no page is wider than its window and no cell narrower than its content, from 320 pixels on, in ${LANGUAGES[language].name}`, async t => {
-    const findings = await findingsIn(t, language)
-    if (findings) assert.deepEqual(findings.tooWide, [])
-  })
+  test(
+    `no page is wider than its window and no cell narrower than its content, from 320 pixels on, in ${LANGUAGES[language].name}`,
+    CHECKS_ALL_PAGES,
+    async t => {
+      const findings = await findingsIn(t, language)
+      if (findings) assert.deepEqual(findings.tooWide, [])
+    },
+  )
 }
 
-test('each page loads under 60 KB, a document under 130 KB, and without layout shift', async t => {
-  const findings = await findingsIn(t, 'en')
-  if (!findings) return
-  for (const [path, bytes] of findings.weights) {
-    const maxBytes = path.includes('/docs') ? MAX_DOCUMENT_BYTES : MAX_PAGE_BYTES
-    assert.ok(bytes > 0 && bytes < maxBytes, `${path} weighs ${bytes} bytes`)
-  }
-  assert.equal(findings.weights.size, findings.pages)
-  assert.deepEqual(findings.shifted, [])
-})
+test(
+  'each page loads under 60 KB, a document under 130 KB, and without layout shift',
+  CHECKS_ALL_PAGES,
+  async t => {
+    const findings = await findingsIn(t, 'en')
+    if (!findings) return
+    for (const [path, bytes] of findings.weights) {
+      const maxBytes = path.includes('/docs') ? MAX_DOCUMENT_BYTES : MAX_PAGE_BYTES
+      assert.ok(bytes > 0 && bytes < maxBytes, `${path} weighs ${bytes} bytes`)
+    }
+    assert.equal(findings.weights.size, findings.pages)
+    assert.deepEqual(findings.shifted, [])
+  },
+)
 
-test('every control can be reached by the keyboard, with a visible focus', async t => {
+test('every control can be reached by the keyboard, with a visible focus', CHECKS_ALL_PAGES, async t => {
   const findings = await findingsIn(t, 'en')
   if (findings) assert.deepEqual(findings.unreached, [])
 })

@@ -202,7 +202,7 @@ forEachEngine(engine => {
       const dueNotices = await storage.store.logoutNotices.lease(clock.now() + 60_000, clock.now() - 1, 10)
       return dueNotices.some(({ attempts }) => attempts === 1) || undefined
     })
-    await until('the second call', async () => receivedBodies.length > 1 || undefined)
+    await until('the second call', async () => receivedBodies.length > 1 || undefined, 20_000)
     const token = new URLSearchParams(receivedBodies[1]).get('logout_token')!
     const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
     const { payload, protectedHeader } = await jwtVerify(token, jwks, { issuer: web.url, audience: 'shop' })

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { sharedBrowser } from '../support/browser.ts'
 import { ADA, createClient, signedInClient } from '../support/page-client.ts'
+import { until } from '../support/patience.ts'
 import { address } from '../support/services.ts'
 import { askForLink, newPerson, startWeb } from '../support/web.ts'
 
@@ -20,6 +21,7 @@ test('the field of the code has the focus, and a complete code is sent by itself
   await page.keyboard.type(wrongCode)
   await page.getByText('That code is not right').waitFor()
   assert.equal(await page.locator('#code').getAttribute('aria-invalid'), 'true')
+  await page.waitForLoadState('load')
   await waitForFocus()
   await page.keyboard.type(`${code!.slice(0, 4)} ${code!.slice(4)}`)
   await page.waitForURL(/\/keys/)
@@ -110,8 +112,12 @@ test('the inbox shows the beginning of each mail, is searched, and signs in with
   await page.goto(`${web.url}/inbox`)
   const row = page.locator('li.item').filter({ hasText: ADA })
   assert.match((await row.locator('.preview').textContent())!, /^\S.{20,}/)
-  await row.getByRole('button', { name: 'Copy code' }).click()
-  await row.getByRole('button', { name: 'Copied' }).waitFor()
+  const copyButton = row.getByRole('button', { name: /^(?:Copy code|Copied)$/ })
+  // The stream replaces the list once, just after the page has loaded.
+  await until('the code is copied', async () => {
+    await copyButton.click()
+    return (await copyButton.textContent()) === 'Copied'
+  })
   assert.equal(await page.evaluate<string>('navigator.clipboard.readText()'), code)
 
   await page.getByLabel('Search').fill('ADA@')
