@@ -73,7 +73,7 @@ describe('against the real service', { concurrency: 3 }, () => {
       apps.verifyKey('svc_unknown'),
       apps.verifyKey(key, { consume: 2 }),
     ])
-    assert.deepEqual(ownAnswer, { status: 'fulfilled', value: plainVerification })
+    assert.deepEqual(withoutReset(ownAnswer), withoutReset({ status: 'fulfilled', value: plainVerification }))
     assert.deepEqual(unknownAnswer, { status: 'fulfilled', value: { active: false } })
     assert.equal((overLimitAnswer as PromiseRejectedResult).reason.code, 'rate_limited')
 
@@ -320,3 +320,8 @@ describe('against the real service', { concurrency: 3 }, () => {
     )
   })
 })
+
+/** `value` without the seconds until a limit has room, which pass between two answers. */
+function withoutReset(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, (name, each) => (name === 'reset_seconds' ? undefined : each)))
+}

@@ -13,7 +13,7 @@ import {
   startNode,
 } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
-import { databaseUrl, withClient, withOwnTimeouts } from '../support/postgres.ts'
+import { databaseUrl, withClient } from '../support/postgres.ts'
 import { startProxy } from '../support/proxy.ts'
 
 describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
@@ -60,7 +60,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     const links = createPrintedLinks()
     const node = await startNode(
       t,
-      { KEYWAY_DATABASE_URL: proxy.through(withOwnTimeouts(primary.url)) },
+      { KEYWAY_DATABASE_URL: proxy.through(databaseUrl(primary.url, 'postgres')) },
       links,
     )
     const { access_token: token } = await signIn(node.origin, links, 'ada@example.com')

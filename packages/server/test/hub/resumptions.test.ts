@@ -10,7 +10,7 @@ import { newResumeToken, parseResume } from '../../src/hub/resume-token.ts'
 import { createResumptions } from '../../src/hub/resumptions.ts'
 import { newId } from '../../src/ids.ts'
 import { createTestClock } from '../support/clock.ts'
-import { until } from '../support/patience.ts'
+import { patienceMs, until } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, tokenOf } from './fixture.ts'
 import { connectionOn, messageFrame, openAmongPeers, type Peer, parseState } from './support/peers.ts'
@@ -234,7 +234,7 @@ describe('a node that shuts down', () => {
       await setImmediate()
       steps.push(kind)
     }
-    const draining = hub.drain(40).then(() => steps.push('drained'))
+    const draining = hub.drain(patienceMs(400)).then(() => steps.push('drained'))
     assert.equal(await client.end(), '1012 restarting')
     assert.deepEqual(await takeOver(peer), [client.id])
     await draining

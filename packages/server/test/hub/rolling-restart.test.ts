@@ -4,9 +4,10 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Agent, type AgentDisconnected, type Json } from '@keyway/sdk'
+import { DRAIN_AGENTS_MS } from '../../src/hub/drain.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { createKey, createPrintedLinks, freshPostgres, signIn, startNode } from '../support/nodes.ts'
-import { until } from '../support/patience.ts'
+import { patienceMs, until } from '../support/patience.ts'
 
 const AGENTS = 20
 
@@ -60,6 +61,8 @@ test('replacing nodes one after the other disconnects no agent, loses no message
   })()
   for (const old of [...nodes]) {
     nodes.splice(nodes.indexOf(old), 1, await startNode(t, settings, links))
+    // The five seconds that the service takes may be too few for all agents on a busy machine.
+    await old.hub.drain(patienceMs(DRAIN_AGENTS_MS))
     await old.close()
   }
   isReplacing = false

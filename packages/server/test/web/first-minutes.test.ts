@@ -112,6 +112,7 @@ test('a key can be created with name, scopes and expiry, renamed and rotated on 
   await page.locator('label[for="expiry-7"]').click()
   await page.getByRole('button', { name: 'Create key' }).click()
   await page.getByRole('link', { name: 'I have saved the key' }).click()
+  await page.waitForURL(/\/keys$/)
   const row = page.locator('tr.key').first()
   assert.match((await row.textContent())!, /picker[\s\S]*Connect agents[\s\S]*Never[\s\S]*soon[\s\S]*Active/)
 
